@@ -127,7 +127,7 @@ func newParser(tool, text string, k kind) *parser {
 }
 
 func (p *parser) run() {
-	for line := range scan.AllLines(p.text) {
+	for line := range scan.Lines(p.text) {
 		if len(line) > 300 {
 			for part := range strings.SplitSeq(unfold(line), "\n") {
 				p.line(part)
@@ -178,7 +178,7 @@ func (p *parser) line(line string) {
 		}
 		return
 	}
-	if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) || isOption(line) {
+	if isOption(line) {
 		return
 	}
 	p.words(line)

@@ -48,7 +48,7 @@ func (f Field) Blank() bool { return f.Label == "" && f.Text == "" }
 // Plain reports whether the field is text that may be the heading of a record or the rest of a wrapped value.
 func (f Field) Plain() bool { return f.Label == "" && f.Text != "" && !f.Unknown }
 
-// Fields yields the pieces of a clean text in order, without code fences and prompts. Rules and gaps are yielded as blank fields.
+// Fields yields the pieces of a clean text in order. Rules and gaps are yielded as blank fields.
 func (l Labels) Fields(text string) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
 		for line := range Lines(text) {

@@ -20,7 +20,7 @@ func TestLabels(t *testing.T) {
 		{"unknown name", "Cable: DA\nName: a", "[?Cable: DA][Name=a]"},
 		{"name inside a word", "Filename: a", "[?Filename: a]"},
 		{"head on the same line", "vm one Name: a", "[=vm one][Name=a]"},
-		{"fence, prompt, rule and gap", "```\n[root@esx:~] x Name: y\n----\n...\nName: a\n```", "[=][=][Name=a]"},
+		{"rule and gap", "----\n...\nName: a", "[=][=][Name=a]"},
 		{"empty value before the next", "Name: Driver: b", "[Name=][Driver=b]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -49,30 +49,7 @@ func Begin(tool, text string) (Envelope, string) {
 		text = text[:MaxInput]
 		e.Warn(CodeInputCut, "the text is longer than 16 MiB; the rest was not read")
 	}
-	return e, withoutPrompt(Normalize(text))
-}
-
-// withoutPrompt removes the prompt from a text on the same line, which would otherwise be ignored.
-func withoutPrompt(text string) string {
-	line := ""
-	for l := range AllLines(text) {
-		if l == "" || IsFence(l) {
-			continue
-		}
-		if line != "" {
-			return text
-		}
-		line = l
-	}
-	if !IsPrompt(line) {
-		return text
-	}
-	for _, sign := range []string{"# ", "$ ", "% ", "] "} {
-		if i := strings.Index(line, sign); i >= 0 && i < 160 {
-			return line[i+len(sign):]
-		}
-	}
-	return text
+	return e, Normalize(text)
 }
 
 // Warn adds a warning unless one with that code exists.
@@ -121,7 +98,7 @@ func add(list []Message, code, line string, extra map[string]any) []Message {
 }
 
 func firstLine(text string) string {
-	for line := range AllLines(text) {
+	for line := range Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
 			return line
 		}

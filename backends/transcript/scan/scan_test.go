@@ -52,33 +52,6 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestPrompt(t *testing.T) {
-	for line, want := range map[string]bool{
-		"[root@esx-01:~] esxcli network nic list":       true,
-		"[root@vm-01 ~]# ibstat":                        true,
-		"[guest OS]$ ofed_info -s":                      true,
-		"root@vm-01:~# ip addr":                         true,
-		"root@vm-01:/home/user#":                        true,
-		"vm-01:/home/user:~$ ibdev2netdev":              true,
-		"vm-01:~ # lsmod":                               true,
-		"user@vm-01 ~ % ls":                             true,
-		"$ lspci":                                       true,
-		"# a comment":                                   true,
-		"sh-5.1# ls":                                    true,
-		"(base) user@vm-01:~$ nvidia-smi":               true,
-		"[   12.345678] mlx5_core 0000:3b:00.0: # text": false,
-		"#bytes  #iterations":                           false,
-		"2          1000             5.21":              false,
-		"mlx5_0 port 1 ==> ens4f0 (Up)":                 false,
-		"driver: mlx5_core":                             false,
-		"2: ens3f0@if4: <UP>":                           false,
-	} {
-		if got := scan.IsPrompt(line); got != want {
-			t.Errorf("%q: got %v", line, got)
-		}
-	}
-}
-
 func TestClean(t *testing.T) {
 	in := "\ufeffa\u00a0b\r\n\x1b[1;32mgreen\x1b[0m\x1b]0;title\x07\rover\xff\x00\n"
 	if got, want := scan.Normalize(in), "a b\ngreen\nover?\n"; got != want {

@@ -35,15 +35,12 @@ func Read(r io.Reader) (string, error) {
 	return b.String(), err
 }
 
-// Normalize removes what terminals, editors and mail leave behind: line ends become \n; a byte order mark, NUL, BEL, terminal
-// escape sequences and the '>' of quoted mails are removed; blanks that are not ASCII become ASCII, and bytes that are not UTF-8
+// Normalize removes what terminals and editors leave behind: line ends become \n; a byte order mark, NUL, BEL, terminal
+// escape sequences are removed; blanks that are not ASCII become ASCII, and bytes that are not UTF-8
 // become '?'. A clean text is returned unchanged.
 func Normalize(s string) string {
 	if needsCleaning(s) {
 		s = plain(s)
-	}
-	if strings.HasPrefix(s, ">") || strings.Contains(s, "\n>") {
-		s = unquoted(s)
 	}
 	if strings.Contains(s, "\n\n\n\n") {
 		s = withoutGaps(s)
@@ -58,23 +55,6 @@ func withoutGaps(s string) string {
 		if n := len(b); s[i] != '\n' || n < 3 || string(b[n-3:]) != "\n\n\n" {
 			b = append(b, s[i])
 		}
-	}
-	return string(b)
-}
-
-// unquoted removes the marks of a quoted mail, of any depth, from the lines.
-func unquoted(s string) string {
-	b := make([]byte, 0, len(s))
-	for len(s) > 0 {
-		for s != "" && s[0] == '>' {
-			s = strings.TrimPrefix(s[1:], " ")
-		}
-		end := strings.IndexByte(s, '\n') + 1
-		if end == 0 {
-			end = len(s)
-		}
-		b = append(b, s[:end]...)
-		s = s[end:]
 	}
 	return string(b)
 }
@@ -195,9 +175,8 @@ func skipEscape(s string, i int) int {
 	return i
 }
 
-// AllLines yields the lines of a clean text without trailing blanks, each at most
-// 64 KiB long. It yields every line, also those that Lines leaves out.
-func AllLines(text string) iter.Seq[string] {
+// Lines yields the lines of a clean text without trailing blanks, each at most 64 KiB long. Blank lines are yielded.
+func Lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for len(text) > 0 {
 			line := text
@@ -211,21 +190,6 @@ func AllLines(text string) iter.Seq[string] {
 			}
 			for len(line) > 0 && isBlank(line[len(line)-1]) {
 				line = line[:len(line)-1]
-			}
-			if !yield(line) {
-				return
-			}
-		}
-	}
-}
-
-// Lines yields the lines of a clean text without trailing blanks, code fences and shell prompts (with the command on
-// them). Blank lines are yielded.
-func Lines(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range AllLines(text) {
-			if IsFence(line) || IsPrompt(line) {
-				continue
 			}
 			if !yield(line) {
 				return

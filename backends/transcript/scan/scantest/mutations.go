@@ -18,7 +18,7 @@ type Mutation struct {
 	Mutate func(string) string
 }
 
-// Mutations are what editors, terminals, mail, web pages and tool versions do to a text.
+// Mutations are what terminals, logs, editors and tool versions do to a text.
 func Mutations() []Mutation {
 	gap := regexp.MustCompile(`(\S) {2,}`)
 	return []Mutation{
@@ -32,14 +32,6 @@ func Mutations() []Mutation {
 		{"no indentation", perLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
 		{"more indentation", perLine(indented("      "))},
 		{"indented by a tab", perLine(indented("\t"))},
-		{"prompt in front", func(s string) string { return "[root@vm-07 ~]# the-command --with 1 -o x:y | tee out\n" + s }},
-		{"prompts", func(s string) string {
-			return "[root@esx-01:~] run the tool\n" + ended(s) + "[root@esx-01:~] \nvm-07:~ # exit\n"
-		}},
-		{"code fence", func(s string) string { return "```text\n" + ended(s) + "```\n" }},
-		{"comment lines", func(s string) string { return "# seen on the second host\n" + ended(s) + "# end\n" }},
-		{"quoted in a mail", perLine(func(l string) string { return "> " + l })},
-		{"quoted twice", perLine(func(l string) string { return ">>" + l })},
 		{"noise behind", func(s string) string { return ended(s) + "\nlogout\nConnection to 192.0.2.7 closed.\n" }},
 		{"foreign words", func(s string) string {
 			return "Last login from somewhere\nplease see below\n...\n" + ended(s) + "...\nthat is all\n"
@@ -88,7 +80,7 @@ func indented(by string) func(string) string {
 	}
 }
 
-// oneLine joins all lines but prompts.
+// oneLine joins all lines.
 func oneLine(s string) string {
 	var words []string
 	for l := range scan.Lines(scan.Normalize(s)) {
