@@ -43,10 +43,10 @@ const (
 
 // Systems returns the supported operating systems.
 func Systems() []string {
-	return []string{"ubuntu-20.04", "ubuntu-22.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
+	return []string{"ubuntu-20.04", "ubuntu-22.04", "ubuntu-24.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
 }
 
-// newDistro returns the distribution for a name: ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux
+// newDistro returns the distribution for a name: ubuntu-20.04, ubuntu-22.04, ubuntu-24.04, debian-12, and rhel, centos, rocky and almalinux
 // 8, 9 and 10. Other names select ubuntu-22.04.
 func newDistro(os string) distro {
 	id, version, _ := strings.Cut(os, "-")
@@ -56,8 +56,11 @@ func newDistro(os string) distro {
 	case "debian":
 		return debian()
 	case "ubuntu":
-		if version == "20.04" {
+		switch version {
+		case "20.04":
 			return ubuntu(version, "Focal Fossa", "focal", "5.4.0-182-generic", "5.80", "SSH-2.0-OpenSSH_8.2p1 Ubuntu-4ubuntu0.11")
+		case "24.04":
+			return ubuntu(version, "Noble Numbat", "noble", "6.8.0-31-generic", "6.20", "SSH-2.0-OpenSSH_9.6p1 Ubuntu-3ubuntu13")
 		}
 	}
 	return ubuntu("22.04", "Jammy Jellyfish", "jammy", "5.15.0-112-generic", "5.96", "SSH-2.0-OpenSSH_8.9p1 Ubuntu-3ubuntu0.7")

@@ -113,7 +113,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
 	m.kernel.Private = m.distro.private
 	stack := &netif.Stack{Named: m.linkName, Fresh: func(name string) netif.Conf { return netif.Sysctls(m.sys.FS, name) }}
-	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
+	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.deb && m.distro.version != "20.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Modules: m.kernel.Version, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },

@@ -44,13 +44,19 @@ func buildTree(kernel string) map[string]string {
 	return map[string]string{"/lib/modules/" + kernel + "/build/Makefile": "# kernel " + kernel + "\n"}
 }
 
-// Ubuntu returns the available packages of Ubuntu 20.04 or 22.04. kernel is the output of uname -r.
+// Ubuntu returns the available packages of Ubuntu 20.04, 22.04 or 24.04. kernel is the output of uname -r.
 func Ubuntu(release, kernel string) []Package {
 	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
 	iproute, net := "5.15.0-1ubuntu2", []string{"ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma", "/usr/sbin/dcb=dcb"}
 	if release == "20.04" {
 		iproute, net = "5.5.0-1ubuntu1", net[:4] // dcb is part of iproute2 since 5.11
 		rdma, perf, diag, plan = "28.0-1ubuntu1", "4.4+0.5-1", "28.0-1ubuntu1", "0.104-0ubuntu2~20.04.4"
+	}
+	// linux-modules-extra has vmw_pvrdma and ib_uverbs (dpkg-deb -c of the package of 24.04; packages.ubuntu.com).
+	image := "5.15.0-112.122"
+	if release == "24.04" {
+		image, iproute = "6.8.0-31.31", "6.1.0-3"
+		rdma, perf, diag, plan = "50.0-2build2", "24.01.0+0.38-1build2", "50.0-2build2", "1.0-2ubuntu1"
 	}
 	list := []Package{
 		{Name: "coreutils", Version: "8.32-4.1ubuntu1.2", Base: true, Bin: bin("/usr/bin", coreutils()...)},
@@ -86,9 +92,9 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs", "/usr/bin/lsinitramfs=lsinitramfs")},
 		{Name: "openssh-server", Version: "1:8.9p1-3ubuntu0.7", Base: true},
 		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
-		{Name: "linux-image-" + kernel, Version: "5.15.0-112.122", Base: true},
-		{Name: "linux-modules-" + kernel, Version: "5.15.0-112.122", Base: true},
-		{Name: "linux-modules-extra-" + kernel, Version: "5.15.0-112.122", Base: true},
+		{Name: "linux-image-" + kernel, Version: image, Base: true},
+		{Name: "linux-modules-" + kernel, Version: image, Base: true},
+		{Name: "linux-modules-extra-" + kernel, Version: image, Base: true},
 
 		{Name: "libnl-3-200", Version: "3.5.0-0.1", Base: true, KB: 140},
 		{Name: "libnl-route-3-200", Version: "3.5.0-0.1", Base: true, KB: 540},
@@ -114,7 +120,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "librdmacm-dev", Version: rdma, Needs: []string{"librdmacm1", "libibverbs-dev"}, Files: headers("rdma/rdma_cma.h"), KB: 600},
 		{Name: "libibumad-dev", Version: rdma, Needs: []string{"libibumad3", "libibverbs-dev"}, Files: headers("infiniband/umad.h"), KB: 300},
 		{Name: "libpci-dev", Version: "1:3.7.0-6", Files: headers("pci/pci.h"), KB: 200},
-		{Name: "linux-headers-" + kernel, Version: "5.15.0-112.122", Files: buildTree(kernel), KB: 24000},
+		{Name: "linux-headers-" + kernel, Version: image, Files: buildTree(kernel), KB: 24000},
 		{Name: "git", Version: "1:2.34.1-1ubuntu1.11", KB: 19000},
 		{Name: "make", Version: "4.3-4.1build1", Bin: bin("/usr/bin", "make"), KB: 400},
 		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", Bin: bin("/usr/bin", "gcc"), KB: 50},
