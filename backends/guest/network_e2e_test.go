@@ -4,7 +4,6 @@ package guest
 
 import (
 	"embed"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +38,7 @@ until_true 120 networkd networkctl --no-pager`, ""},
 	} {
 		t.Run(string(test.system), func(t *testing.T) {
 			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
-			f, ok := netconf.Write(test.system, nil, a)
+			f, ok := netconf.FileFor(test.system, a)
 			if !ok {
 				t.Fatal("nothing to write")
 			}
@@ -92,7 +91,7 @@ echo @end
 // netplan takes the file for either of its renderers, and NetworkManager what netplan makes of it; systemd takes the units.
 func TestE2ENetworkFilesOfNetplanAndUnits(t *testing.T) {
 	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
-	f, _ := netconf.Write(netconf.Netplan, nil, a)
+	f, _ := netconf.FileFor(netconf.Netplan, a)
 	class, classText := ClassUnit(a.MAC, 106)
 	out := inNetwork(t, networkRoot(t), map[string]string{
 		"plan": f.Content, UnitName("vmw_pvrdma"): UnitText("vmw_pvrdma"), class: classText, "class": ClassScript(),
@@ -147,15 +146,4 @@ func inNetwork(t *testing.T, root string, files map[string]string) string {
 }
 
 // networkRoot returns the root of a Debian.
-func networkRoot(t *testing.T) string {
-	t.Helper()
-	sources, err := fs.Sub(networkSources, "testdata/network/debian")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return realtest.Kept(t, "network", sources, func(dir string) {
-		if out, err := realtest.AsRoot(t.Context(), "testdata/network/debian/root.sh", dir); err != nil {
-			t.Fatalf("is a Debian mirror within reach? %v\n%s", err, out)
-		}
-	})
-}
+func networkRoot(t *testing.T) string { return suiteRoot(t, "bookworm") }

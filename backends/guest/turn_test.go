@@ -96,7 +96,7 @@ const planFile = "etc/netplan/60-rdma-setup-RDMA-PG.yaml"
 
 func newTurn(nonce string) turn {
 	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
-	f, _ := netconf.Write(netconf.Netplan, nil, a)
+	f, _ := netconf.FileFor(netconf.Netplan, a)
 	return turn{nonce: nonce, system: netconf.Netplan, nic: a.NIC, slug: "RDMA-PG", file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU}
 }
 

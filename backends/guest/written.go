@@ -103,7 +103,7 @@ func (w *written) network(g *backends.Guest, i *backends.Interface, system netco
 		return
 	}
 	if a := AddressOf(i, name(i)); a.CIDR != "" && a.PortGroup != "" {
-		if f, ok := netconf.Write(system, nil, a); ok {
+		if f, ok := netconf.FileFor(system, a); ok {
 			*w = append(*w, WrittenFile{Path: f.Path, Mode: system.Mode(), Text: f.Content})
 		}
 	}

@@ -164,3 +164,21 @@ func TestProgramsAdd(t *testing.T) {
 		}
 	}
 }
+
+// A veth has no permanent MAC, so only here NetworkManager's device lists are by MAC (NetworkManager.conf(5), "Device List Format").
+func TestUnmanagedByMAC(t *testing.T) {
+	a := static()
+	p, _ := netconf.For(netconf.NetworkManager)
+	for text, refused := range map[string]bool{
+		"[keyfile]\nunmanaged-devices=mac:" + a.MAC + "\n":                        true,
+		"[keyfile]\nunmanaged-devices=*,except:mac:" + a.MAC + "\n":               false,
+		"[device-x]\nmatch-device=" + a.MAC + ";\nmanaged=0\n":                    true,
+		"[keyfile]\nunmanaged-devices=type:ethernet\nunmanaged-devices=type:wifi": false,
+	} {
+		f := netconf.File{Path: "/etc/NetworkManager/conf.d/10.conf", Content: text}
+		_, err := p.Add([]netconf.File{f}, []netconf.Link{{Name: a.Name, MAC: a.MAC, Device: true}}, a)
+		if is := err != nil && strings.HasPrefix(err.Error(), f.Path); is != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

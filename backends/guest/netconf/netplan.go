@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/url"
 	"path"
 	"regexp"
@@ -255,15 +256,9 @@ func readYAML(f File) (map[string]any, error) {
 		return nil, invalid(line, err.Error())
 	}
 	top, ok := value(&node).(map[string]any)
-	if network, is := top["network"].(map[string]any); ok && (is || top["network"] == nil) {
-		for kind, section := range sorted(network) {
-			if stanzas, ok := section.(map[string]any); ok && kind != "openvswitch" {
-				for id, s := range sorted(stanzas) {
-					if _, ok := s.(map[string]any); !ok && id != "renderer" {
-						return nil, invalid(lineOf(&node, id), "the stanza "+id+" is no mapping")
-					}
-				}
-			}
+	if _, is := top["network"].(map[string]any); ok && (is || top["network"] == nil) {
+		if at, id := badStanza(&node); at > 0 {
+			return nil, invalid(at, "the stanza "+id+" is no mapping")
 		}
 		return top, nil
 	} else if ok || node.Content != nil && node.Content[0].Tag != "!!null" {
@@ -280,8 +275,8 @@ func value(n *yaml.Node) any {
 		return value(n.Alias)
 	case yaml.MappingNode:
 		m := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			merge(m, map[string]any{n.Content[i].Value: value(n.Content[i+1])})
+		for k, v := range pairs(n) {
+			merge(m, map[string]any{k.Value: value(v)})
 		}
 		return m
 	case yaml.SequenceNode:
@@ -297,17 +292,43 @@ func value(n *yaml.Node) any {
 	return n.Value
 }
 
-// lineOf returns the line of a key.
-func lineOf(n *yaml.Node, key string) int {
-	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == key {
-			return c.Line
-		}
-		if line := lineOf(c, key); line > 0 {
-			return line
+// badStanza returns the line and the id of the first stanza that is no mapping; 0 if there is none.
+func badStanza(doc *yaml.Node) (line int, id string) {
+	for section := range under(doc.Content[0], "network") {
+		for kind, stanzas := range pairs(section) {
+			for key, s := range pairs(stanzas) {
+				if s.Kind == yaml.AliasNode {
+					s = s.Alias
+				}
+				if kind.Value != "openvswitch" && key.Value != "renderer" && s.Kind != yaml.MappingNode && (line == 0 || key.Line < line) {
+					line, id = key.Line, key.Value
+				}
+			}
 		}
 	}
-	return 0
+	return line, id
+}
+
+// pairs are the keys and values of a mapping.
+func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(k, v *yaml.Node) bool) {
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// under are the values of a key.
+func under(n *yaml.Node, key string) iter.Seq[*yaml.Node] {
+	return func(yield func(*yaml.Node) bool) {
+		for k, v := range pairs(n) {
+			if k.Value == key && !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 func list(v any) []any {
