@@ -14,22 +14,15 @@ const keepIn = "RDMA_SETUP_KEEP_TRANSCRIPTS"
 
 // printed are tools that every configured guest has, and the expected parts of their output as parse reads it.
 var printed = []struct{ tool, command, says string }{
-	{"ibv_devices", "ibv_devices", `"DEVICE"`},
 	{"ibv_devinfo", "ibv_devinfo -v", `"PORT_ACTIVE"`},
-	{"ibstat", "ibstat", `"Active"`},
-	{"ibstatus", "ibstatus", `ACTIVE`},
-	{"rdma_link", "rdma link show", `"NIC"`},
 	{"ip_addr", "ip addr show", `192\.168\.50\.1[12]`},
-	{"lsmod", "lsmod", `"rdma_cm"`},
 	{"lspci", "lspci -vv -s $(basename $(readlink -f /sys/class/net/NIC/device))", `VMXNET3`},
-	{"ethtool_i", "ethtool -i NIC", `"vmxnet3"`},
-	{"ethtool_s", "ethtool -S NIC", `ucast pkts tx`},
 }
 
 // understood runs the program's parsers on the output of a guest's tools.
 func (s *site) understood(m *machine) {
 	s.scenario("what the tools of "+m.kind()+" print is understood", func(t *testing.T) {
-		fill := strings.NewReplacer("NIC", m.nic(), "DEVICE", m.run("ls /sys/class/infiniband"))
+		fill := strings.NewReplacer("NIC", m.nic())
 		for _, p := range printed {
 			text, err := m.try(fill.Replace(p.command))
 			if err != nil {
