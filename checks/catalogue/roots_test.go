@@ -79,7 +79,7 @@ func TestLinkPassesOnlyIfAllWasRead(t *testing.T) {
 		"SRIOV_EN was not read":              {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.PartlyRead},
 		"nothing was read":                   {[]checks.Finding{unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.NotRead},
 		"the quick check leaves rows out":    {[]checks.Finding{pass("GST-DUPIP-016")}, false, checks.InGuest, checks.PartlyRead},
-		"an unverified row decides nothing":  {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-FIREWALL-022", Status: checks.Warn, Quiet: true}}, true, checks.InGuest, checks.Pass},
+		"an unverified row is no blocker":    {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-FIREWALL-022", Status: checks.Warn, Quiet: true}}, true, checks.InGuest, checks.Pass},
 		"nothing applies":                    {nil, true, checks.InGuest, checks.NotApplicable},
 		"one could not be read, one failed":  {[]checks.Finding{{ID: "GST-OS-001", Status: checks.Unknown}, {ID: "GST-MTU-012", Status: checks.Fail}}, true, checks.InGuest, checks.Fail},
 		"one should have been read, and not": {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-MTU-012", Status: checks.Unknown}}, true, checks.InGuest, checks.Unknown},

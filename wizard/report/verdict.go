@@ -229,7 +229,7 @@ func countOf(r *Report) tally {
 }
 
 // wanted reports whether a test that could not run leaves its pair without a result: bench was asked for exactly these tests, other
-// commands only want the pair to be measured, and perftest of the distribution knows no GPUs.
+// commands only want the pair to be measured, and perftest of the distribution does not support GPUs.
 func (r *Report) wanted(m perftest.Measurement) bool {
 	return r.command() == Bench || m.Refused || !slices.ContainsFunc(r.Measurements, func(o perftest.Measurement) bool {
 		return o.Pair() == m.Pair() && o.Figure() != ""
