@@ -48,8 +48,9 @@ type Check struct {
 	Criteria   string         // criteria for pass / warn / fail, as shown in the catalogue
 	Remedy     string         // one sentence
 	Source     string
-	Fix        Fix
-	Unverified bool // without a public source: warns, never fails
+	Fix        Fix             // "": Automatic if Fixes names a kind
+	Fixes      []backends.Kind // the kinds of change that fix it, on its target or, for guests, on their VM
+	Unverified bool            // without a public source: warns, never fails
 	// Run returns the answers for all targets; nil if the fact cannot be read, which is unknown with the reason in NoChannel.
 	Run       func(f *Facts) []Answer
 	NoChannel string

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/guest"
 	"github.com/rdma-setup/rdma-setup/checks/host"
@@ -19,11 +20,23 @@ func Checks() []checks.Check {
 	all := slices.Concat(vcenter.Checks(), host.Checks(), network.Checks(), vm.Checks(), guest.Checks(), guest.PairChecks())
 	held := drifts()
 	for i := range all {
+		if all[i].Fix == "" && len(all[i].Fixes) > 0 {
+			all[i].Fix = checks.Automatic
+		}
 		if all[i].Drift = held[all[i].ID]; all[i].Drift != nil {
 			all[i].Criteria += "; other than the baseline: warns"
 		}
 	}
 	return all
+}
+
+// Fixes returns the kinds of change that fix the findings of each row.
+func Fixes() map[string][]backends.Kind {
+	out := map[string][]backends.Kind{}
+	for _, c := range Checks() {
+		out[c.ID] = c.Fixes
+	}
+	return out
 }
 
 // Run evaluates the selected checks of the catalogue.

@@ -17,7 +17,7 @@ import (
 func guestDeviceChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.GPUDirectGuide,
+			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: row.GPUDirectGuide,
 			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				want := 0
@@ -61,7 +61,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
+			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fixes: []backends.Kind{backends.KindGPUPersist}, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
 			Criteria: "persistence mode is on for each GPU / off / -",
 			Remedy: "Name the driver's packages or .run file in gpudirect.driver, so that the run sets the mode, also at boot; " +
 				"or start nvidia-persistenced at boot without the option --no-persistence-mode.",
@@ -111,7 +111,7 @@ func guestDeviceChecks() []checks.Check {
 			Run:      eachGuest(nvidia(vgpuDriver)),
 		},
 		{
-			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
@@ -121,7 +121,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "ESX-LISA (rdma_boot_check)",
+			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter}, Source: "ESX-LISA (rdma_boot_check)",
 			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
@@ -172,7 +172,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
+			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindImage}, Source: row.BitfusionGuide + ", NGC container",
 			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the PVRDMA provider",
 			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
@@ -203,7 +203,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.GPUDirectGuide,
+			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.GPUDirectGuide,
 			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				w := g.Forwarding
@@ -235,7 +235,7 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
+			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "headers of the running kernel, or no MLNX_OFED to build / - / missing", Remedy: "Install the kernel's headers.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.Headers == nil {

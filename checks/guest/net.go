@@ -18,7 +18,7 @@ import (
 func guestNetChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide + "; vmw_pvrdma driver",
+			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPort}, Source: row.BitfusionGuide + "; vmw_pvrdma driver",
 			Criteria: "PORT_ACTIVE / - / down or no device", Remedy: "Bring the link up; for PVRDMA reload vmw_pvrdma last.",
 			Run: eachVerbs("GST-PORT-010", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				return row.PassIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, cmp.Or(d.State, "none"))
@@ -32,7 +32,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-MTU-012", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.SRIOVStudy,
+			ID: "GST-MTU-012", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.SRIOVStudy,
 			Criteria: "as planned / IB MTU still 4096 / lower (PVRDMA: warn)", Remedy: "Set the MTU persistently.",
 			Run: eachNetdev("GST-MTU-012", func(f *checks.Facts, t backends.Ref, i *backends.Interface, _ string) checks.Answer {
 				want := f.Answers.Switch.MTU
@@ -46,7 +46,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Linux iboe_get_mtu; " + row.SRIOVStudy,
+			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: "Linux iboe_get_mtu; " + row.SRIOVStudy,
 			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				want := cmp.Or(sizing.IBMTU(f.Answers.Switch.MTU), 4096)
@@ -60,7 +60,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
+			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.BitfusionGuide,
 			Criteria: "the planned address, or DHCP where that is planned / DHCP / none", Remedy: "Configure the address.",
 			Run: eachNetdev("GST-IP-014", func(_ *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer {
 				if want == backends.DHCP {
@@ -73,12 +73,12 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", reference 15",
+			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", reference 15",
 			Criteria: "no two adapters in one subnet / - / two", Remedy: "Use a separate subnet for RDMA.",
 			Run: eachGuest(guestSubnets),
 		},
 		{
-			ID: "GST-POLICY-036", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic,
+			ID: "GST-POLICY-036", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindARP, backends.KindAddress},
 			Source:   "Linux kernel, ip-sysctl.rst (arp_ignore, arp_announce, rp_filter); Red Hat Solution 30564",
 			Criteria: "rails in one subnet: each with a rule, a route, arp_ignore, arp_announce and rp_filter of its own / not all of it kept over a reboot / lacking",
 			Remedy:   "Apply again, or give each rail a subnet of its own.",
@@ -90,7 +90,7 @@ func guestNetChecks() []checks.Check {
 			Run: eachPort(duplicate),
 		},
 		{
-			ID: "GST-NAME-017", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Broadcom KB 407595",
+			ID: "GST-NAME-017", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "Broadcom KB 407595",
 			Criteria: "the interface has the name of the baseline / another / -", Remedy: "Configure the interface by MAC.",
 			Run: eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
 				i := p.Netdev(g)
@@ -106,7 +106,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
+			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.BitfusionGuide,
 			Criteria: "one file decides for the interface, with this address alone / - / another file decides, or none", Remedy: "Write a persistent configuration.",
 			Run: eachPort(persistent),
 		},
@@ -118,7 +118,7 @@ func guestNetChecks() []checks.Check {
 			Run:      eachGuest(netFiles),
 		},
 		{
-			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.SRIOVStudy + "; nccl issue 426",
+			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.SRIOVStudy + "; nccl issue 426",
 			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only", Remedy: "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
 			Run: eachVerbs("GST-GID-019", gid),
 		},

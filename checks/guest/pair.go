@@ -74,7 +74,7 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
+			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
 			Criteria: "the VMs of the pair are on different hosts / on the same host, where the fabric is not measured / -", Remedy: "Move one of the VMs to another host.",
 			Run: pairHosts,
 		},

@@ -164,7 +164,7 @@ func bandwidths(f *checks.Facts) map[[2]string]float64 {
 // portQoSCheck examines PFC, trust and ECN of a port that the guest owns: parameters of the host do not affect it.
 func portQoSCheck() checks.Check {
 	return checks.Check{
-		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Automatic,
+		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fixes: []backends.Kind{backends.KindPortQoS},
 		Source:   "NVIDIA, Quality of Service (QoS); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
 		Criteria: "PFC only for the priority of qos, to which the DSCP is mapped, with ECN / lost at the next boot, or in a shared buffer / otherwise; a VF passes",
 		Remedy:   "Set PFC and DSCP trust on the card's port in the guest, or apply again.",

@@ -14,7 +14,7 @@ import (
 func controlPlaneChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
+			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindOption}, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "a vmknic is set, without quotes or spaces / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -26,7 +26,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
+			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic, or choose one with a static IP address.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -88,7 +88,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 419088",
+			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 419088",
 			Criteria: "MTU of the DVS, or the vmknic is on another switch / lower than the DVS / higher",
 			Remedy:   "Set the MTU of the vmknic to that of the DVS.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -106,7 +106,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
+			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindFirewall}, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "ruleset pvrdma on / - / off",
 			Remedy:   "Enable the firewall ruleset pvrdma.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -122,7 +122,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-ALLOW-008", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Unverified: true, Source: "unverified",
+			ID: "HOST-FW-ALLOW-008", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
 			Criteria: "all addresses are allowed, or the peers are listed / - / peers are blocked",
 			Remedy:   "Add the peers' subnets to the ruleset.",
 			Run:      firewallAllows,

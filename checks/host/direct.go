@@ -16,7 +16,7 @@ import (
 func directHostChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-SSH-011", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "ours",
+			ID: "HOST-SSH-011", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "SSH runs, or nothing needs it now / stopped before a run that needs it / -",
 			Remedy:   "No action needed: the run starts SSH and stops it afterwards.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {

@@ -39,7 +39,7 @@ func hostChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "HOST-MAINT-002", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Automatic, Source: "vSphere API",
+			ID: "HOST-MAINT-002", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere API",
 			Criteria: "not in maintenance mode / in maintenance mode / -",
 			Remedy:   "Exit maintenance mode.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -55,7 +55,7 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + ", Host Configuration",
+			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide + ", Host Configuration",
 			Criteria: "server set and service running / configured but not running / none",
 			Remedy:   "Configure and start NTP.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -75,7 +75,7 @@ func hostChecks() []checks.Check {
 			Run:      row.EachHost(iommu),
 		},
 		{
-			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
+			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
 			Criteria: "the PF supports VFs / supports SR-IOV, but allows no VFs / does not support SR-IOV",
 			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
 			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -103,7 +103,7 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Fig. 14",
+			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fixes: []backends.Kind{backends.KindPower}, Source: row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of sriov and gpudirect do.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {

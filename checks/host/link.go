@@ -35,7 +35,7 @@ func nicLinkChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
 		},
 		{
-			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot,
+			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware},
 			Source:   "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type Management / VPI Cards Configuration",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
@@ -68,7 +68,7 @@ func nicLinkChecks() []checks.Check {
 			Run:      shellCall(slotCarries),
 		},
 		{
-			ID: "HOST-PNIC-NUMA-011", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			ID: "HOST-PNIC-NUMA-011", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: "vhpc-toolkit",
 			Criteria: "NIC on the same NUMA node as the GPUs and the pinned VMs / on another / -",
 			Remedy:   "Pin the VM to the NIC's node, or move the card.",
 			Run:      eachNIC("HOST-PNIC-NUMA-011", sameNode),
@@ -89,7 +89,7 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking, PVRDMA Support",
+			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindMember}, Source: "vSphere Networking, PVRDMA Support",
 			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {

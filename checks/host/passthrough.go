@@ -15,7 +15,7 @@ import (
 func passthroughChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "vSphere API, HostPciPassthruInfo",
+			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindPassthrough, backends.KindActivePassthrough}, Source: "vSphere API, HostPciPassthruInfo",
 			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
 			Remedy:   "Enable passthrough, and reboot the host if it does not become active immediately.",
 			Run: eachGPU(func(_ *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {

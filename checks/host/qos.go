@@ -74,7 +74,7 @@ func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 // pauseCheck and dcbCheck compare the flow control of the pNIC with qos.lossless.
 func pauseCheck() checks.Check {
 	return checks.Check{
-		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic,
+		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fixes: []backends.Kind{backends.KindPause},
 		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
 		Criteria: "as qos.lossless asks (pause: both on; pfc and none: passes, for information) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",

@@ -27,11 +27,11 @@ func sriovChecks() []checks.Check {
 					return row.Warn(t, "%s", evidence+shifted)
 				}
 				return row.WarnIf(len(l.vfs) < len(l.ports), t, "%s", evidence)
-			}),
+			}, backends.KindModuleParams),
 		maxVFs("HOST-MAXVFS-ORDER-006", "the entry of the chosen port is greater than 0 / - / 0 or missing",
 			"Write the list again, with the ports ordered by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, l vfList) checks.Answer {
 				return row.PassIf(at < len(l.vfs) && l.vfs[at] > 0, t, "%s %s; %s is number %d in PCI order", l.name, joined(l.vfs), l.ports[at], at+1)
-			}),
+			}, backends.KindModuleParams),
 		maxVFs("HOST-MAXVFS-LOWPF-007", "no card has VFs only on a later function / one does, with more than 8 / -",
 			"Enable VFs on function 0 first.", "Broadcom KB 2039824", func(t backends.Ref, _ int, l vfList) checks.Answer {
 				cards := map[string][]int{}
@@ -48,7 +48,7 @@ func sriovChecks() []checks.Check {
 				return row.Pass(t, "%s %s", l.name, joined(l.vfs))
 			}),
 		{
-			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy + "; sriov-network-operator PR 218",
+			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy + "; sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
 			Run: shellCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -61,7 +61,7 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy,
+			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy,
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -74,7 +74,7 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Source: "vSphere API, HostSriovInfo",
+			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindVFs, backends.KindActiveVFs, backends.KindModuleParams}, Source: "vSphere API, HostSriovInfo",
 			Criteria: "as many VFs as requested, SR-IOV active / - / fewer",
 			Remedy:   "Reboot the host; then check BIOS and firmware.",
 			Run: eachNIC("HOST-VF-COUNT-010", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -95,7 +95,7 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VF-FREE-011", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: "Broadcom KB 309346",
+			ID: "HOST-VF-FREE-011", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindVFs, backends.KindActiveVFs}, Source: "Broadcom KB 309346",
 			Criteria: "enough free VFs for the VMs that have none yet / - / not enough",
 			Remedy:   "Increase the VFs, or move a VM to another host.",
 			Run:      row.NICCall(freeVFs),
@@ -127,9 +127,10 @@ type vfList struct {
 }
 
 // maxVFs returns a row about the driver's list of VFs; at is the position of the chosen port.
-func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer) checks.Check {
+func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer, fixes ...backends.Kind) checks.Check {
 	return checks.Check{
-		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source, Criteria: criteria, Remedy: remedy,
+		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Fixes: fixes, Source: source, Criteria: criteria,
+		Remedy: remedy,
 		Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			family := nic.Of(n.Driver)
 			if family == nil || family.VFs().Refused != "" {

@@ -51,7 +51,7 @@ func vCenterChecks() []checks.Check {
 			Run:      privileges,
 		},
 		{
-			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + "; thresholds are ours",
+			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide + "; thresholds are ours",
 			Criteria: "the clocks of vCenter and the guests differ from this machine's by <= 5 s / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *checks.Facts) []checks.Answer {

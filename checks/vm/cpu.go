@@ -16,7 +16,7 @@ import (
 func vmTuningChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "HPE: GPU memory sizing",
+			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "HPE: GPU memory sizing",
 			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Give the VM more memory.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				w, err := f.Window(v)
@@ -27,14 +27,14 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-HOTADD-010", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			ID: "VM-HOTADD-010", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "vhpc-toolkit",
 			Criteria: "hot-add of CPU and memory off / - / on", Remedy: "Disable hot-add.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(!v.CPUHotAdd && !v.MemHotAdd, t, "hot-add of CPU is %s, of memory %s", row.OnOff(v.CPUHotAdd), row.OnOff(v.MemHotAdd))
 			}),
 		},
 		{
-			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Table 1",
+			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindLatency}, Source: row.SRIOVStudy + ", Table 1",
 			Criteria: "latency sensitivity high with full reservations, or not asked for / asked for and not high / high without reservations",
 			Remedy:   "Set latency sensitivity to high, with full reservations.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
@@ -48,7 +48,7 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindCPU}, Source: "vhpc-toolkit",
 			Criteria: "vCPU x MHz reserved, or latency sensitivity is not high / partly / nothing", Remedy: "Reserve the CPU.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				h := f.Inventory.Host(v.Host)
@@ -66,7 +66,7 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "vhpc-toolkit",
 			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the number of vCPUs, or set the NUMA affinity to the NIC's node.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				h := f.Inventory.Host(v.Host)

@@ -36,7 +36,7 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.GPUDirectGuide + "; Dell KB 000199172",
+			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindExtra}, Source: row.GPUDirectGuide + "; Dell KB 000199172",
 			Criteria: "TRUE, or the BARs fit below 4 GB / - / absent", Remedy: "Write " + keyUse64 + " = TRUE.",
 			Run: row.EachVM(windowed(func(_ *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer {
 				on, _ := vmx(v, keyUse64)
@@ -44,13 +44,13 @@ func vmGPUChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic,
+			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindExtra},
 			Source:   "Broadcom KB 323402; " + row.GPUDirectGuide + ", section 3.6",
 			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Calculate the size again (rdma-setup mmio).",
 			Run: row.EachVM(windowed(mmioSize)),
 		},
 		{
-			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindExtra}, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Extra == nil {
@@ -85,7 +85,7 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NESTED-027", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 437651",
+			ID: "VM-NESTED-027", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 437651",
 			Criteria: "nested virtualisation off / - / on", Remedy: "Disable nested virtualisation.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(!v.Nested, t, "nested virtualisation is %s", row.OnOff(v.Nested))
@@ -99,12 +99,12 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + " (quotes in its listing)",
+			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: row.ScalingGuide + " (quotes in its listing)",
 			Criteria: "each key once, in the usual spelling, without quotes / unusual spelling / twice, or quotes in a value", Remedy: "Remove duplicate VMX keys, and quotes from their values.",
 			Run: row.EachVM(extraKeys),
 		},
 		{
-			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
+			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
 			Criteria: "on a selected host, with a peer on another / not on a selected host, or all VMs on one / -", Remedy: "Move the VM, so that the VMs of a pair are on different hosts that are set up.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if !slices.ContainsFunc(f.Hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {
@@ -116,7 +116,7 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-TOOLS-031", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
+			ID: "VM-TOOLS-031", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: "VMware Tools run / not running / -", Remedy: "Install open-vm-tools.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", t, "Tools: %s", cmp.Or(v.Tools, "none"))

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -78,7 +79,14 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 
 // remedies plans what fixes the findings; nil if there is nothing to do. Findings without a step are reported.
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
+	manual := func(left []checks.Finding) {
+		for _, l := range left {
+			fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, backends.Clean(l.Target.Name), backends.Clean(l.Remedy))
+		}
+	}
 	if !slices.ContainsFunc(c.report.Checks, report.AutomaticFix) {
+		_, left := report.FixChanges(&plan.Plan{}, c.report.Checks)
+		manual(left)
 		fmt.Fprintln(w, "nothing to fix: no finding has an automatic fix")
 		return nil, nil
 	}
@@ -90,9 +98,7 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 	}
 	var left []checks.Finding
 	f.only, left = report.FixChanges(p.plan, c.report.Checks)
-	for _, l := range left {
-		fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, backends.Clean(l.Target.Name), backends.Clean(l.Remedy))
-	}
+	manual(left)
 	if len(f.only) == 0 {
 		fmt.Fprintln(w, "nothing to fix: the plan for these answers changes none of the findings")
 		return nil, nil

@@ -61,14 +61,14 @@ func (r *Report) Causes() []Cause {
 	if r.Err != "" && !slices.ContainsFunc(out, func(c Cause) bool { return strings.Contains(r.Err, c.Err) }) {
 		out = append(out, Cause{Err: r.Err, Remedy: r.Hint})
 	}
-	failed, undone := len(out), r.undone()
+	failed, undone, kinds := len(out), r.undone(), catalogue.Fixes()
 	for _, root := range catalogue.Roots(r.Checks) {
 		all := append([]*checks.Finding{root.Finding}, root.Follows...)
 		of := -1
 		var own []*checks.Finding
 		for _, f := range all {
 			at := of // that of the root, if a change would fix it
-			if o := fixing(f, undone); o != nil && failed > 0 {
+			if o := fixing(f, undone, kinds); o != nil && failed > 0 {
 				at = blamed(out[:failed], o.Target, o.Err)
 			}
 			if f == root.Finding {
@@ -156,10 +156,10 @@ func (r *Report) undone() map[backends.Ref][]*Outcome {
 }
 
 // fixing returns the missing change that would fix a finding; nil if there is none.
-func fixing(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
+func fixing(f *checks.Finding, undone map[backends.Ref][]*Outcome, kinds map[string][]backends.Kind) *Outcome {
 	for _, t := range []backends.Ref{f.Target, backends.VMRef(f.Target.Name)} {
 		for _, o := range undone[t] {
-			if Fixes(o.Change, *f) {
+			if slices.Contains(kinds[f.ID], o.Kind) && sameTarget(o.Target, f.Target) {
 				return o
 			}
 		}
