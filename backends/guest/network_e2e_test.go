@@ -105,7 +105,7 @@ netplan generate || exit 1
 printf '[main]\nno-auto-default=*\n' >/etc/NetworkManager/conf.d/test.conf
 NetworkManager --no-daemon >/turn/log 2>&1 &
 until_true 120 NetworkManager nmcli -t general status
-nmcli --wait 60 connection up netplan-rdma-setup-RDMA-PG || { cat /turn/log >&2; exit 1; }
+nmcli --wait 60 connection up netplan-0-rdma-setup-RDMA-PG || { cat /turn/log >&2; exit 1; }
 until_true 120 "the address is there" has 192.168.60.21/24 9000
 install -m 755 /turn/class ` + classUnit.script + `
 cp /turn/*.service ` + unitDir + `
