@@ -141,6 +141,9 @@ const (
 	// KindPort: target guest/NAME, name = port group of the adapter, value string "PORT_ACTIVE": repairs a port that is down
 	// (link up, link down and up, module reload, in this order). A state, not a setting: there is nothing to undo.
 	KindPort Kind = "port"
+	// KindRestart: target guest/NAME, value bool (true): the guest was restarted during this run, and came back with every interface as
+	// it was. A state like KindPort.
+	KindRestart Kind = "restart"
 )
 
 // ClassVariables returns the environment variables, as NAME=VALUE, that make applications mark their RDMA traffic: the traffic

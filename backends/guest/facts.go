@@ -193,6 +193,7 @@ type network struct {
 	links      []netconf.Link
 	effective  []netconf.Effective // what files say, by links; nil if they are invalid
 	refusal    error               // why they are
+	force      []netconf.Effective // see inForce
 	shared     *backends.FileProblem
 	kept       []keptFile
 	routes     map[string][]string // static ones, by interface name

@@ -80,6 +80,8 @@ type Guests struct {
 	wanted     sync.Map        // backends.Value by Setting.ID
 	managers   sync.Map        // pkgman.Manager by guest
 	withoutRPM sync.Map        // guests that have no program rpm
+	proven     sync.Map        // guests that were restarted with their configuration, and came back
+	before     sync.Map        // *network before a VM is powered off, by guest
 	updated    sync.Map        // output of refreshing the package lists, by guest
 	idle       map[string]bool // whether no step of an earlier process runs in a guest; without an entry it is not known
 	waits      map[string]int  // how often a step has waited for another, by guest
@@ -136,6 +138,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindPortQoS:      portQoS{g},
 		backends.KindEnvironment:  environment{recorded{g, []string{environmentFile}}},
 		backends.KindImage:        image{g},
+		backends.KindRestart:      restart{g},
 	}
 	for kind, s := range all {
 		all[kind] = &stepWaiter{backends.Wrapped{Setter: s}, g}

@@ -1,9 +1,10 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,8 @@ func (n *network) differs(before *network, ours string) []string {
 		list = append(list, n.refusal.Error())
 	}
 	for _, was := range before.interfaces {
-		if c, ok := before.of(was.Name); !ok || was.Name == ours || c.Unmanaged {
+		c, ok := before.of(was.Name)
+		if !ok || was.Name == ours || c.Unmanaged {
 			continue
 		}
 		at := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == was.Name && i.Virtual == was.Virtual })
@@ -39,20 +41,30 @@ func (n *network) differs(before *network, ours string) []string {
 				list = append(list, was.Name+" "+fmt.Sprintf(format, args...))
 			}
 		}
-		note(was.Up && !is.Up, "is down")
-		note(was.MTU != is.MTU, "has MTU %d, and had %d", is.MTU, was.MTU)
-		note(before.master[was.Name] != n.master[was.Name], "is a member of %q, and was of %q", n.master[was.Name], before.master[was.Name])
+		note(was.MTU == cmp.Or(c.MTU, 1500) && was.MTU != is.MTU, "has MTU %d, and had %d", is.MTU, was.MTU)
+		note(c.Master == before.master[was.Name] && c.Master != n.master[was.Name], "is a member of %q, and was of %q", n.master[was.Name], c.Master)
 		note(was.DHCP && !is.DHCP, "has no lease")
 		for _, a := range was.Addresses {
-			p, err := netip.ParsePrefix(a)
-			leased := was.DHCP || err != nil || !p.Addr().Is4() // which of the addresses is the lease is not known
-			note(!leased && !slices.Contains(is.Addresses, a), "has no longer %s", a)
+			note(slices.Contains(c.Addresses, a) && !slices.Contains(is.Addresses, a), "has no longer %s", a)
 		}
 		for _, r := range before.routes[was.Name] {
-			note(!slices.Contains(n.routes[was.Name], r), "has no longer the route %s", r)
+			to, via, _ := strings.Cut(r, " ")
+			note(slices.Contains(c.Routes, to+" via "+via) && !slices.Contains(n.routes[was.Name], r), "has no longer the route %s", r)
 		}
 	}
 	return list
+}
+
+// withoutOurs returns a network without the interfaces that this program configures.
+func (n *network) withoutOurs() *network {
+	others := *n
+	mine := func(name string) bool {
+		c, _ := n.of(name)
+		return strings.Contains(path.Base(c.File), "rdma-setup")
+	}
+	others.interfaces = slices.DeleteFunc(slices.Clone(n.interfaces), func(i backends.Interface) bool { return mine(i.Name) })
+	others.force = slices.DeleteFunc(slices.Clone(n.inForce()), func(e netconf.Effective) bool { return mine(e.Link) })
+	return &others
 }
 
 // settled compares the network with before, and waits for a bounded time until the interfaces are as they were.

@@ -65,6 +65,9 @@ func (n *network) of(name string) (netconf.Effective, bool) { return netconf.Of(
 
 // inForce returns what is in force now: of netplan what its generator has written.
 func (n *network) inForce() []netconf.Effective {
+	if n.force != nil {
+		return n.force
+	}
 	if n.system != netconf.Netplan {
 		return n.effective
 	}

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
@@ -110,7 +109,7 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	}
 	progress.Report(50)
 	if now != nil && now.Loaded {
-		if err := n.reboot(ctx, vm, before); err != nil {
+		if err := n.g.reboot(ctx, vm, before); err != nil {
 			return err
 		}
 	}
@@ -119,20 +118,6 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 			"nouveau was blacklisted, but reads back as %s: %v", now, err)
 	}
 	return nil
-}
-
-// reboot restarts the guest and waits until it answers with another boot id. The connection may end before the command reports
-// success: then the boot id decides.
-func (n nouveau) reboot(ctx context.Context, vm, before string) error {
-	r, err := n.g.Run(ctx, vm, ssh.Command{Script: "systemctl reboot", Sudo: true, What: "reboot the guest", Limit: time.Minute})
-	switch kind := backends.KindOf(err); {
-	case err == nil && r.ExitCode > 0 && r.Stderr != "":
-		return failed(vm, "reboot the guest", r)
-	case err != nil && kind != backends.KindUnreachable && kind != backends.KindTransient:
-		return err
-	}
-	n.g.unsettle(vm)
-	return n.g.Boot(ctx, vm, before)
 }
 
 // Restore removes the file, or restores the previous one, and renews the initial RAM disks. The guest is not rebooted: nouveau

@@ -123,7 +123,7 @@ func (d *stepWaiter) Restore(ctx context.Context, s backends.Setting, kept backe
 // operation is not retried, because it may have caused the restart. The time since the boot is the first number of /proc/uptime
 // (proc_uptime(5)). If the answer took so long that it does not tell, the open connection is asked again.
 func (d *stepWaiter) restarted(ctx context.Context, s backends.Setting, began time.Time, err error) error {
-	if backends.KindOf(err) != backends.KindPermanent || s.Kind == backends.KindNouveau { // which reboots the guest itself
+	if backends.KindOf(err) != backends.KindPermanent || s.Kind == backends.KindNouveau || s.Kind == backends.KindRestart { // which reboots the guest itself
 		return err
 	}
 	vm := s.Target.Name

@@ -161,6 +161,9 @@ func (c *Client) OffAgain(ctx context.Context, vm string) error {
 	return bracket.OffAgain(ctx, c.conn, c.places, vm)
 }
 
+// ShutdownLimit is how long a guest may take to shut down.
+const ShutdownLimit = bracket.ShutdownLimit
+
 // VMOff waits until a VM whose guest is shutting down is off, with the limit of a bracket; otherwise it returns an error.
 func (c *Client) VMOff(ctx context.Context, vm string) error {
 	return bracket.Off(ctx, c.conn, c.places, vm)

@@ -83,7 +83,8 @@ type runner struct {
 	conflicts  []plan.Refusal                       // of a rollback: targets that someone else has changed since
 	left       []plan.Refusal                       // of a rollback: what stays as someone else has changed it
 	earlier    []report.Outcome                     // of a resume: what earlier attempts have done
-	untouched  bool                                 // of a rollback on a twin: nothing has changed in the guests since the run ended
+	waits      waits
+	untouched  bool // of a rollback on a twin: nothing has changed in the guests since the run ended
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {

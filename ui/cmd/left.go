@@ -23,7 +23,13 @@ func leftOf(state string, res engine.Result) *report.LeftBehind {
 			return nil
 		}
 	}
-	return leftIn(st)
+	l := leftIn(st)
+	for _, c := range res.Conflicts {
+		if name := c.Target.Name; l != nil && c.Kind == backends.KindUnreachable && !slices.Contains(l.Unreachable, name) {
+			l.Unreachable = append(l.Unreachable, name)
+		}
+	}
+	return l
 }
 
 // tellLeft prints what was left behind, before anything else about the end of a run.

@@ -43,6 +43,7 @@ type carryOn struct {
 	onConflict string             // of a rollback
 	breakLock  bool
 	insist     bool // power VMs off again for what was refused before
+	skipAway   bool // do not wait for what does not answer
 	operation  time.Duration
 }
 
@@ -84,6 +85,7 @@ you have accepted it.`,
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
 	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, even if the cause of the refusal is still there")
+	cmd.Flags().BoolVar(&c.skipAway, "skip-unreachable", false, "do not wait for hosts and guests that do not answer (default: each at most its own limit, while everything else continues)")
 	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")
@@ -217,12 +219,6 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
-	if away := underway(inv, st, r.goingOff(ctx)); len(away) > 0 {
-		// For a host that does not respond, the remaining changes and the earlier values are unknown.
-		if inv, err = r.waitFor(ctx, away); err != nil {
-			return err
-		}
-	}
 	next, err := r.planAgain(ctx, inv, st, back)
 	if err != nil {
 		if next, err = r.hostsToo(err, func() (*plan.Plan, error) { return r.planAgain(ctx, inv, st, back) }); err != nil {
@@ -242,6 +238,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
+	r.nameAway(next, c.skipAway)
 	p := &planned{inv: inv, plan: next}
 	if !back {
 		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
@@ -283,6 +280,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
+	job.Return, job.SkipUnreachable = r.returns, c.skipAway
 	// Elsewhere another run may have ended between the survey and the locks, whose targets this plan has then in an older state.
 	fresh := back && r.env.Twin != nil && settled(st, j.State())
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
@@ -333,25 +331,33 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
 	}
+	away := r.absent(ctx, inv, st)
+	inv = away.shown(inv)
 	down, evacuated := downHosts(st)
+	down, evacuated = away.without(down), away.without(evacuated)
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
+			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: away.without(heldVMs(st)), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Later:    sync.OnceValue(func() []rollback.LaterRun { return laterRuns(r.s.Set.StateDir, st) }),
 			Observed: r.observed(ctx, answering(priors, inv)),
 		})
 		if err == nil {
+			away.into(p)
 			r.conflicts, r.left = p.Conflicts, p.Left
 		}
 		return p, err
 	}
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
-	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
+	opts.Held, opts.Down, opts.Evacuated = away.without(heldVMs(st)), down, evacuated
 	opts.Until, opts.Flashed = r.until, flashed(st)
-	next, err := recipe.Build(r.a, unasked(inv, r.flags.barred), opts)
+	next, err := recipe.Build(away.rest(r.a), unasked(inv, r.flags.barred), opts)
+	if err != nil && away.awaits() { // it may be possible when they answer again
+		next, err = &plan.Plan{Mode: st.Header.Mode}, nil
+	}
 	if err == nil {
+		away.into(next)
 		r.s.Want(next)
 	}
 	return next, err

@@ -140,13 +140,15 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 		return sink, func() error { return nil }
 	}
 	write, end := plain.JSONLines(f), s.Trace.Run(f)
+	s.InRun.Store(true)
 	both := func(e engine.Event) {
-		if e.Type != engine.EventProgress || s.Set.LogLevel == "debug" {
+		if e.Type != engine.EventProgress && (e.Type != engine.EventWaiting || e.Waits == "") || s.Set.LogLevel == "debug" {
 			write(e)
 		}
 		sink(e)
 	}
 	return both, func() error {
+		s.InRun.Store(false)
 		end()
 		return f.Close()
 	}
@@ -188,7 +190,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Remote:  cmp.Or(f.remote, engine.NewRemote()),
-		Grounds: s.VC.Grounds,
+		Grounds: s.VC.Grounds, Notices: s.Notices,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Finish: s.Env.Connections > 0, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {

@@ -50,7 +50,7 @@ func (r *Run) Event(e engine.Event) {
 			r.say(e, string(e.Control.Do)+" ("+e.Control.By+"): "+e.Text)
 		}
 	case engine.EventStopping:
-		r.say(e, "stopping: waiting for running steps to finish")
+		r.say(e, "stopping: "+strings.TrimPrefix(e.Text, "stopping: "))
 	case engine.EventResult:
 		r.say(e, string(e.Status)+" "+e.Text)
 	case engine.EventAgain:

@@ -271,7 +271,7 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	for _, s := range []struct {
 		what  string
 		names []string
-	}{{"VMs off", l.VMsOff}, {"hosts in maintenance mode", l.Maintenance}, {"SSH services on", l.SSH}, {"half done", l.HalfDone}} {
+	}{{"VMs off", l.VMsOff}, {"hosts in maintenance mode", l.Maintenance}, {"SSH services on", l.SSH}, {"half done", l.HalfDone}, {"not reached", l.Unreachable}} {
 		if len(s.names) > 0 {
 			out = append(out, s.what+": "+Listed(s.names))
 		}

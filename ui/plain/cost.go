@@ -49,11 +49,20 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	if cycles > len(cycled) {
 		first += " of " + Counted(len(cycled), "VM")
 	}
+	restarts := 0
+	for _, c := range p.Changes {
+		if c.Kind == backends.KindRestart {
+			restarts++
+		}
+	}
 	if vmsOff == 0 {
 		vmsOff = max(1, len(cycled))
 	}
 	if len(cycled) > 0 {
 		first += fmt.Sprintf(", at most %s off at a time", Counted(min(vmsOff, len(cycled)), "VM"))
+	}
+	if restarts > 0 {
+		first += "; " + Counted(restarts, "guest reboot")
 	}
 	out := []string{first}
 	if len(hosts)+len(cycled) > 0 && expected > 0 {

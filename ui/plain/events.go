@@ -3,6 +3,7 @@ package plain
 import (
 	"cmp"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -25,6 +26,8 @@ func Lines(w io.Writer) engine.Sink {
 			if e.Text != "" {
 				out.line("%s  waiting     %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
 			}
+		case engine.EventWaiting:
+			out.line("%s  waiting     %s", clock, Waiting(e))
 		case engine.EventDone:
 			out.line("%s  done        %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
 		case engine.EventSkipped:
@@ -45,7 +48,7 @@ func Lines(w io.Writer) engine.Sink {
 				out.line("%s  %-11s %s (%s)", clock, c.Do, text, backends.Clean(c.By))
 			}
 		case engine.EventStopping:
-			out.line("%s  stopping: waiting for running steps to finish; a second interrupt stops at once", clock)
+			out.line("%s  stopping: %s; no new step starts; a second interrupt stops at once", clock, backends.Clean(strings.TrimPrefix(e.Text, "stopping: ")))
 		case engine.EventResult:
 			status := string(e.Status)
 			if e.Text != "" {
@@ -54,6 +57,17 @@ func Lines(w io.Writer) engine.Sink {
 			out.line("%s  %s", clock, status)
 		}
 	}
+}
+
+// Waiting says what a run waits for.
+func Waiting(e engine.Event) string {
+	var parts []string
+	for _, s := range []string{e.Waits, e.Title, e.Text} {
+		if s != "" {
+			parts = append(parts, backends.Clean(s))
+		}
+	}
+	return strings.Join(parts, ": ")
 }
 
 // JSONLines returns a sink that prints one JSON document per line.

@@ -22,6 +22,7 @@ var (
 		backends.KindLatency:   "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity",
 		backends.KindNouveau: "in the guest: a file in /etc/modprobe.d with `blacklist nouveau` and `options nouveau modeset=0`, " +
 			"then `update-initramfs -u -k all` or `dracut --force --regenerate-all`, and a reboot",
+		backends.KindRestart:           "in the guest: `systemctl reboot`, then compare `ip address` and `ip route` with before",
 		backends.KindGPUPersist:        "in the guest: `nvidia-smi -pm 1`, and a systemd unit that runs it at every boot, after nvidia-persistenced",
 		backends.KindPersist:           "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot",
 		backends.KindActivePassthrough: "vSphere Client: host > Configure > Hardware > PCI Devices: NAME is Enabled, not Enabled / Needs reboot",

@@ -296,7 +296,8 @@ const (
 // Power limits how many VMs are off at the same time.
 type Power struct {
 	MaxUnavailable VMCount `yaml:"max_unavailable" json:"max_unavailable"`
-	Canary         bool    `yaml:"canary" json:"canary"` // one VM first, on its own
+	Canary         bool    `yaml:"canary" json:"canary"`               // one VM first, on its own
+	CanaryReboot   bool    `yaml:"canary_reboot" json:"canary_reboot"` // and its guest is restarted once after its setup
 }
 
 // Limit returns how many of that many VMs may be off at the same time over all hosts, 0 for all. By default it is 4, but at most

@@ -42,7 +42,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		Guest:     answers.Guest{Install: true, Persist: true},
 		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},
 		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Load: "none", CrossRail: "none", Repeat: 1, Perftest: answers.OwnPerftest},
-		Run:       answers.Run{Parallel: 16, Lock: answers.LockLocal, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9), Canary: true}, Power: answers.Power{Canary: true}, Bystanders: answers.BystandersDRS},
+		Run:       answers.Run{Parallel: 16, Lock: answers.LockLocal, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9), Canary: true}, Power: answers.Power{Canary: true, CanaryReboot: true}, Bystanders: answers.BystandersDRS},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -96,8 +96,15 @@ func (d *operation) timeFor(b *bracket) time.Duration {
 	if b.Proof && !d.nodes[0].closes {
 		return 0 // a person may be prompted for a password; the bracket's operations have limits of their own
 	}
+	limit := d.limits.Bracket
 	if b.Kind == backends.BracketReboot || b.Effect == plan.HostReboot {
-		return d.limits.Reboot
+		limit = d.limits.Reboot
 	}
-	return d.limits.Bracket
+	if away, is := d.away[b.Target]; is {
+		if away.Await > 0 {
+			limit = min(limit, away.Await+d.limits.Grace) // the bracket ends before, and says what it has seen
+		}
+		return d.limits.within(limit)
+	}
+	return limit
 }

@@ -199,7 +199,7 @@ const skippedBy = "skipped by "
 func (s *stage) skipTarget(c Control) (string, func(), error) {
 	var rest []*node
 	if l := s.lanes[c.Target]; l != nil {
-		rest = slices.DeleteFunc(slices.Clone(l.nodes), func(n *node) bool { return n.state != "" || n.closes })
+		rest = slices.DeleteFunc(slices.Clone(l.nodes), func(n *node) bool { return n.state != "" || n.closes && n.cancel == nil })
 	}
 	if len(rest) == 0 {
 		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "%s: nothing is left to do in this stage", c.Target)
@@ -207,6 +207,7 @@ func (s *stage) skipTarget(c Control) (string, func(), error) {
 	why := skippedBy + c.By
 	return fmt.Sprintf("the rest of %s is left to rdma-setup resume, with what needs it", c.Target), func() {
 		s.failed[c.Target] = why
+		s.stopWaits(func(n *node) bool { return n.target == c.Target })
 		for _, n := range rest {
 			if n.state == "" && !n.running {
 				s.settle(n, outcome{state: NodeBlocked, err: errors.New(why)})

@@ -17,9 +17,12 @@ type node struct {
 	id     string
 	target backends.Ref
 	title  string
-	change *plan.Change // nil for a bracket
-	around *bracket     // of an opening or closing
-	closes bool         // the closing of around
+	change *plan.Change  // nil for a bracket
+	around *bracket      // of an opening or closing
+	closes bool          // the closing of around
+	wait   bool          // neither: it waits until its target answers
+	most   time.Duration // of a wait
+	cancel func()        // ends a wait for a target that does not answer; nil: none is running
 
 	index int     // position in the order
 	waits []*node // must have succeeded before

@@ -26,6 +26,7 @@ func guard[T any](ctx context.Context, limit, grace time.Duration, target, what 
 		limited, cancel = context.WithCancel(ctx)
 	}
 	defer cancel()
+	defer waiting(ctx, what, target, limit)()
 	back := make(chan answer[T], 1)
 	go func() { back <- recovered(limited, target, what, f) }()
 

@@ -26,6 +26,12 @@ type Job struct {
 	// AskBeyond is called before a later stage exceeds the ceiling; what names the first excess. nil: no consent.
 	AskBeyond func(ctx context.Context, what string, p plan.Plan) bool
 
+	// Return waits until a target that Plan.Conflicts says to await answers again, and has its own limit. Resume and Rollback call
+	// it while they continue with the other targets. nil: nothing is awaited.
+	Return func(ctx context.Context, t backends.Ref) error
+	// SkipUnreachable waits for nothing that does not answer, not even for the end of a host's reboot.
+	SkipUnreachable bool
+
 	// Busy returns which targets are in use by others, and by whom. It is called before the first change of a stage, before a VM
 	// or host is taken out of service, and before the results of an earlier attempt are read: a target may not exist yet. nil: not
 	// checked.
@@ -48,6 +54,8 @@ type Job struct {
 	Refused []plan.Refusal
 	Sink    Sink
 	Clock   func() time.Time // nil: time.Now
+	// Notices are sentences that are reported to the views, such as that vCenter does not answer; may be nil.
+	Notices <-chan string
 
 	// Stop is closed when the operator wants no new operations: running ones finish and open brackets are closed. If the context
 	// ends too, nothing more is waited for.
@@ -86,6 +94,7 @@ type Limits struct {
 	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
 	Reboot  time.Duration // opening or closing one with a reboot: 30 min
 	Grace   time.Duration // 10 s
+	Speak   time.Duration // a run that says nothing for this time names what it waits for: 10 s
 	// PutBack is the time to close what the test of logins has left open after the operator has ended the program at a prompt: 700
 	// ms.
 	PutBack time.Duration
@@ -98,6 +107,7 @@ func (l Limits) withDefaults() Limits {
 	l.Bracket = cmp.Or(max(l.Bracket, 0), 30*time.Minute)
 	l.Reboot = cmp.Or(max(l.Reboot, 0), 30*time.Minute)
 	l.Grace = cmp.Or(max(l.Grace, 0), 10*time.Second)
+	l.Speak = cmp.Or(max(l.Speak, 0), 10*time.Second)
 	l.PutBack = cmp.Or(max(l.PutBack, 0), 700*time.Millisecond)
 	return l
 }
@@ -187,6 +197,7 @@ const (
 	EventFailed   EventType = "failed"   // Err says why
 	EventBlocked  EventType = "blocked"  // not tried, because a dependency failed
 	EventAgain    EventType = "again"    // a node that was started, failed or blocked will be tried again
+	EventWaiting  EventType = "waiting"  // Title on the target named Waits is not done yet; Text says since when and for how long at most
 	EventControl  EventType = "control"  // an operator paused or continued the run, or skipped or retried a target; Text says what happens
 	EventForecast EventType = "forecast" // Left is the estimated remaining time of the stage
 	EventStopping EventType = "stopping" // cancelled: running nodes are being finished
@@ -212,6 +223,7 @@ type Event struct {
 	First   bool               `json:"first,omitempty"` // EventPlanned only: an attempt begins, either the run itself or its resume or rollback
 	Run     string             `json:"run,omitempty"`
 	Status  Status             `json:"status,omitempty"`  // EventResult only
+	Waits   string             `json:"waits,omitempty"`   // EventWaiting only
 	Control *Control           `json:"control,omitempty"` // EventControl only
 	Left    time.Duration      `json:"left,omitempty"`    // EventForecast only, nanoseconds
 }

@@ -63,6 +63,9 @@ type operation struct {
 }
 
 func (d *operation) do(ctx context.Context) []outcome {
+	if d.nodes[0].wait {
+		return []outcome{d.answer(ctx)}
+	}
 	if b := d.nodes[0].around; b != nil {
 		if d.nodes[0].closes {
 			return []outcome{d.shut(ctx, b)}

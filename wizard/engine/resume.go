@@ -31,6 +31,8 @@ func Rollback(ctx context.Context, job Job) (Result, error) {
 func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) {
 	st := job.Journal.State()
 	r := newRunner(job, phase)
+	ctx, quiet := r.speaking(ctx)
+	defer quiet()
 	r.again, r.before = true, st.Changed()
 	if err := st.Same(job.VCenter, job.Answers); err != nil {
 		return r.refuse(err)
@@ -71,7 +73,8 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := r.begin(); err != nil {
 		return r.end(err)
 	}
-	unsettled, err := r.settleIntents(ctx, st)
+	r.expectAway(&job.Plan)
+	unsettled, err := r.settleIntents(ctx, st, func(t backends.Ref) bool { return !r.isAway(t) })
 	if err != nil {
 		return r.end(err)
 	}
@@ -84,8 +87,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err != nil || r.halted {
 		return r.end(err)
 	}
-	r.result.Conflicts = p.Conflicts
-	if p.Empty() && len(p.Brackets) == 0 {
+	if p.Empty() && len(p.Brackets) == 0 && len(r.awaited(&p)) == 0 {
 		return r.end(nil)
 	}
 	return r.end(r.stages(ctx, p))
@@ -99,13 +101,14 @@ func (r *runner) refuse(err error) (Result, error) {
 	return r.result, err
 }
 
-// settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain, and so does a target
+// settleIntents reads the results of operations without an outcome, on some targets. What cannot be read now stays uncertain, and so does a target
 // that is missing while a task may still create it. A task of this program may still be running in vCenter, which a read does not
 // show: Busy waits for it. If it is still running after that, or could not be read, the stages of a resume do not change a target
 // that is in use; a rollback would end without removing it, so unsettled says why it cannot continue. err is the journal's.
-func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettled, err error) {
-	open := st.OpenIntents()
-	all := slices.Concat(open, uncertain(st))
+func (r *runner) settleIntents(ctx context.Context, st *journal.State, which func(backends.Ref) bool) (unsettled, err error) {
+	not := func(rec journal.Record) bool { return !which(rec.Target) }
+	open := slices.DeleteFunc(st.OpenIntents(), not)
+	all := slices.Concat(open, slices.DeleteFunc(uncertain(st), not))
 	busy, failure := r.others(ctx, Unsettled(st))
 	if failure != nil {
 		r.note("the tasks of the earlier attempt could not be read: %v", failure)
@@ -201,7 +204,7 @@ func entities(rec journal.Record) []backends.Ref {
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
 	open := slices.Collect(maps.Values(r.open))
-	rebooting := slices.ContainsFunc(open, func(b *bracket) bool { return b.closing && b.Kind == backends.BracketReboot })
+	rebooting := slices.ContainsFunc(open, func(b *bracket) bool { return b.closing && b.Kind == backends.BracketReboot && !r.isAway(b.Target) })
 	if err == nil && !rebooting {
 		return r.withLeftovers(*p), nil
 	}
@@ -209,6 +212,9 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	only := r.withLeftovers(plan.Plan{})
+	if err == nil { // what is away is closed beside the rest
+		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return r.isAway(b.Target) })
+	}
 	evacuated := slices.ContainsFunc(open, func(b *bracket) bool { return b.Kind == backends.BracketMaintenance })
 	if err == nil && evacuated { // only the reboot is waited for: the host stays out of service for the remaining changes
 		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
@@ -268,20 +274,25 @@ func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 		planned[b.ID()] = true
 	}
 	bare := with.Brackets
-	var hosts []string
-	for id, b := range r.open {
-		if b.down() {
+	var hosts, there []string // brackets of all hosts, and of those that answer
+	for _, id := range slices.Sorted(maps.Keys(r.open)) {
+		if b := r.open[id]; b.down() {
 			hosts = append(hosts, id)
+			if !r.isAway(b.Target) {
+				there = append(there, id)
+			}
 		}
 	}
-	slices.Sort(hosts)
 	for _, id := range slices.Sorted(maps.Keys(r.open)) {
 		b := r.open[id]
 		if b.leftover = !planned[id]; !b.leftover {
 			continue
 		}
 		if b.Target.Type == backends.TypeVM {
-			b.Around = hosts // a VM needs its host to be back to start
+			b.Around = there // a VM needs its host to be back to start
+			if r.isAway(b.Target) {
+				b.Around = hosts
+			}
 		}
 		bare = append(bare[:len(bare):len(bare)], b.Bracket)
 		for i := range with.Changes {

@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -22,6 +24,8 @@ const maxStages = 12
 // world cannot be read again, a later stage exceeds the consent); failures of targets are only in the result.
 func Run(ctx context.Context, job Job) (Result, error) {
 	r := newRunner(job, journal.PhaseApply)
+	ctx, quiet := r.speaking(ctx)
+	defer quiet()
 	if job.Plan.Empty() && len(job.Plan.Brackets) == 0 {
 		return r.end(nil)
 	}
@@ -61,11 +65,16 @@ type runner struct {
 	unproven    bool                     // stopped because a login that the plan needs failed: no change was started
 	again       bool                     // a resume or a rollback
 	result      Result
+	voice       voice
+	emits       sync.Mutex
 	virtual     *virtual // nil in a run; see Forecast
 
-	paused  bool                  // by an operator
-	retries map[backends.Ref]bool // targets that the next plan retries
-	stopper backends.Ref          // target whose failure has stopped the waves of hosts
+	away    map[backends.Ref]plan.Refusal // targets that did not answer when the plan was made
+	gone    map[backends.Ref]bool         // those, in any plan of this attempt
+	last    bool                          // targets that have come back late were tried again
+	paused  bool                          // by an operator
+	retries map[backends.Ref]bool         // targets that the next plan retries
+	stopper backends.Ref                  // target whose failure has stopped the waves of hosts
 }
 
 // A record is what a Keeper recorded, and the value it was recorded for.
@@ -85,7 +94,7 @@ func newRunner(job Job, phase journal.Phase) *runner {
 		job: job, limits: job.Limits.withDefaults(), now: job.Clock, phase: phase, stop: job.Stop,
 		skip: map[string]bool{}, kept: map[string]record{}, open: map[string]*bracket{},
 		took: map[string]time.Duration{}, made: map[string]made{}, failed: map[backends.Ref]string{}, known: map[string]int{},
-		retries: map[backends.Ref]bool{},
+		retries: map[backends.Ref]bool{}, gone: map[backends.Ref]bool{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -93,10 +102,16 @@ func newRunner(job Job, phase journal.Phase) *runner {
 	for _, id := range job.Skip {
 		r.skip[id] = true
 	}
-	if job.Journal != nil {
-		r.result.Run = job.Journal.Run()
-	}
+	r.result.Run = job.run()
 	return r
+}
+
+// run returns the id of the run, "" if it has none.
+func (j *Job) run() string {
+	if j.Journal == nil {
+		return ""
+	}
+	return j.Journal.Run()
 }
 
 func (r *runner) begin() error {
@@ -116,6 +131,11 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		s, err := newStage(r, &p)
 		if err != nil {
 			return err
+		}
+		if !s.viable() && n > 1 && r.returnedLate(&p) {
+			if s, err = newStage(r, &p); err != nil {
+				return err
+			}
 		}
 		if !s.viable() && n > 1 {
 			r.result.Differs = p.Changes
@@ -150,13 +170,15 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 			r.forgive(t)
 		}
 		clear(r.retries)
+		if err := r.settleReturned(ctx, s); err != nil {
+			return err
+		}
 		next, err := r.replan(ctx)
 		if err != nil {
 			return err
 		}
 		r.forget()
-		r.result.Conflicts = next.Conflicts
-		if next.Empty() {
+		if next.Empty() && len(r.awaited(next)) == 0 {
 			return nil
 		}
 		if n == maxStages {
@@ -186,6 +208,10 @@ func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {
 	if err == nil && next == nil {
 		next = &plan.Plan{}
 	}
+	if err == nil {
+		r.expectAway(next)
+		r.result.Conflicts = next.Conflicts
+	}
 	r.halted = r.halted || ctx.Err() != nil
 	r.result.Reread = err == nil
 	return next, err
@@ -196,6 +222,7 @@ func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 	left := r.job.Ceiling
 	left.HostReboots -= r.used.HostReboots
 	left.PowerCycles -= r.used.PowerCycles
+	p.Brackets = slices.DeleteFunc(slices.Clone(p.Brackets), r.wasGone) // the first plan could not show what they need
 	for _, b := range p.Brackets {
 		// An open bracket was consented to when it was opened.
 		if was := r.open[b.ID()]; was != nil && b.Kind == backends.BracketReboot {
@@ -259,6 +286,13 @@ func (r *runner) emit(e Event) {
 	if r.job.Sink == nil {
 		return
 	}
-	e.Time, e.Run = r.now(), r.result.Run
+	r.emits.Lock()
+	defer r.emits.Unlock()
+	e.Time, e.Run = r.now(), r.job.run()
 	r.job.Sink(e)
+	if e.Type != EventForecast && (e.Type != EventProgress || e.Text != "") {
+		r.voice.mu.Lock()
+		r.voice.spoke = time.Now()
+		r.voice.mu.Unlock()
+	}
 }

@@ -260,6 +260,9 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 		s.virtual.launch(m)
 		return
 	}
+	if s.waitsForTarget(first) {
+		ctx, first.cancel = context.WithCancel(ctx)
+	}
 	go func() {
 		m.outcomes = d.do(ctx)
 		close(d.over)

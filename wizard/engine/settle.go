@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -100,6 +101,9 @@ func (s *stage) evaluate(n *node) {
 	if n.closes {
 		if b := n.around; !b.tried {
 			s.settle(n, outcome{state: b.open.state})
+			return
+		} else if why := s.unreached(n); why != "" {
+			s.settle(n, outcome{state: NodeBlocked, err: errors.New(why)})
 			return
 		} else if in := b.lost(); in != nil {
 			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("it stays in maintenance mode, because %q failed", in.shut.title)})

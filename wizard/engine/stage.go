@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -81,6 +82,7 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 	if err != nil {
 		return nil, backends.Errorf(backends.KindPermanent, "", "", "put the plan in order: %w", err)
 	}
+	nodes = r.withWaits(nodes, p)
 	s := &stage{
 		runner: r, plans: []plan.Plan{*p}, nodes: nodes, lanes: map[backends.Ref]*lane{}, msgs: make(chan message), left: len(nodes),
 		busy: map[*parent]bool{}, holds: map[holdKey]bool{}, down: map[backends.Ref]int{}, back: map[backends.Ref]bool{},
@@ -94,11 +96,12 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 			s.lanes[n.target] = l
 		}
 		l.nodes = append(l.nodes, n)
-		if g := n.around; g != nil && n.closes && g.group != nil && g.group.started && !slices.Contains(s.off, g.group) {
+		if g := n.around; g != nil && n.closes && g.group != nil && g.group.started && !r.isAway(n.target) && !slices.Contains(s.off, g.group) {
 			s.off = append(s.off, g.group)
 		}
 		if n.closes && n.around.inherited {
-			if host, wave := n.around.host(); wave {
+			// In a rollback, a host that does not come back is not a reason to leave the others as they are.
+			if host, wave := n.around.host(); wave && (r.phase == journal.PhaseApply || !r.isAway(host)) {
 				s.down[host]++
 			}
 		}
@@ -110,6 +113,9 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 func (s *stage) viable() bool {
 	bad := map[*node]bool{}
 	for _, n := range s.nodes {
+		if n.wait {
+			return true
+		}
 		if n.closes {
 			_, failed := s.failed[n.target]
 			if n.around.inherited && !failed {
@@ -192,7 +198,7 @@ func (s *stage) run(ctx context.Context) {
 			s.abort()
 		case <-s.stop:
 			s.stop = nil
-			s.halt(stopText)
+			s.halt(s.finishes())
 		default:
 		}
 		s.start(ctx)
@@ -218,15 +224,13 @@ func (s *stage) run(ctx context.Context) {
 			a.reply <- reply{text, err}
 		case <-s.stop:
 			s.stop = nil
-			s.halt(stopText)
+			s.halt(s.finishes())
 		case <-cancelled:
 			cancelled = nil
 			s.abort()
 		}
 	}
 }
-
-const stopText = "stopping: running steps are finished, and no new ones are started"
 
 // abort starts nothing more, not even a closing.
 func (s *stage) abort() {
@@ -238,6 +242,7 @@ func (s *stage) abort() {
 func (s *stage) halt(why string) {
 	s.halted = true
 	s.stopGates()
+	s.stopWaits(func(*node) bool { return true })
 	s.emit(Event{Type: EventStopping, Text: why})
 	s.settleAll(func(n *node) bool { return !n.closes }, outcome{state: NodePending})
 }
@@ -290,6 +295,7 @@ func (s *stage) take(m message) {
 		if b := n.around; b != nil && !n.closes {
 			delete(s.gated, waveOf(b))
 		}
+		m.outcomes[i] = s.afterWait(n, m.outcomes[i])
 		if m.outcomes[i].recalled && !s.halted {
 			s.recall(n)
 			continue

@@ -13,6 +13,8 @@ import (
 // class returns what steps are timed by: all openings of one kind of bracket, all changes of one kind.
 func class(n *node) string {
 	switch {
+	case n.wait:
+		return "wait"
 	case n.change != nil:
 		return string(n.change.Kind)
 	case n.closes:
@@ -29,6 +31,8 @@ func (s *stage) expect(n *node) time.Duration {
 	switch {
 	case known:
 		return took
+	case n.wait:
+		return 0
 	case n.change != nil:
 		return plan.ExpectedChange(n.change.Kind)
 	case n.closes:

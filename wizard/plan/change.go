@@ -265,6 +265,8 @@ func ExpectedChange(k backends.Kind) time.Duration {
 		return 30 * time.Minute
 	case backends.KindComponent, backends.KindImageComponent, backends.KindPackages, backends.KindFirmwareImage:
 		return 5 * time.Minute
+	case backends.KindRestart:
+		return 2 * time.Minute
 	case backends.KindModules, backends.KindFirmware:
 		return time.Minute
 	}

@@ -122,6 +122,9 @@ type Refusal struct {
 	// Kind is that of an underlying error (unreachable, auth), KindConflict if the operator of a rollback can keep or restore
 	// what someone else changed, "" if the inventory itself is the reason.
 	Kind backends.ErrorKind `json:"kind,omitempty"`
+	// Await is how long a resume or rollback waits for a target of KindUnreachable while it continues with all others, because an
+	// earlier attempt has rebooted it, for example; 0: not at all.
+	Await time.Duration `json:"-"`
 }
 
 func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }

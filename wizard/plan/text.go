@@ -38,6 +38,7 @@ var titles = map[backends.Kind]struct{ set, remove string }{
 	backends.KindMemlock:      {set: "set locked-memory limit to $to"},
 	backends.KindTrafficClass: {"mark RDMA traffic on $place with traffic class $to", "stop marking RDMA traffic on $place"},
 	backends.KindEnvironment:  {"set traffic class $to for applications (UCX, NCCL)", "remove the traffic class from the environment of applications"},
+	backends.KindRestart:      {set: "restart the guest and compare its network"},
 	backends.KindPort:         {set: "bring RDMA port up on $place"},
 }
 

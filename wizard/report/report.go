@@ -107,17 +107,18 @@ func rails(all []perftest.Measurement) *railMatrix {
 
 // A LeftBehind is what an unfinished run has left in a temporary state.
 type LeftBehind struct {
-	VMsOff      []string `json:"vms_off"`              // powered off by the run, and still off
-	Maintenance []string `json:"hosts_in_maintenance"` // hosts that the run took out of service
-	SSH         []string `json:"ssh_services_on"`      // hosts whose SSH service the run started
-	HalfDone    []string `json:"half_done"`            // operations whose result is unknown
-	Continue    string   `json:"continue"`             // the command that continues
-	Undo        string   `json:"undo,omitempty"`       // the command that restores the previous state
+	VMsOff      []string `json:"vms_off"`               // powered off by the run, and still off
+	Maintenance []string `json:"hosts_in_maintenance"`  // hosts that the run took out of service
+	SSH         []string `json:"ssh_services_on"`       // hosts whose SSH service the run started
+	HalfDone    []string `json:"half_done"`             // operations whose result is unknown
+	Unreachable []string `json:"unreachable,omitempty"` // hosts, VMs and guests that did not answer
+	Continue    string   `json:"continue"`              // the command that continues
+	Undo        string   `json:"undo,omitempty"`        // the command that restores the previous state
 }
 
 // Nothing reports whether everything is back in service and no operation is half done.
 func (l *LeftBehind) Nothing() bool {
-	return len(l.VMsOff)+len(l.Maintenance)+len(l.SSH)+len(l.HalfDone) == 0
+	return len(l.VMsOff)+len(l.Maintenance)+len(l.SSH)+len(l.HalfDone)+len(l.Unreachable) == 0
 }
 
 // An Outcome is a planned change and its result.

@@ -14,6 +14,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
+// ShutdownLimit is the default of Options.Shutdown.
+const ShutdownLimit = 5 * time.Minute
+
 // Options are the time limits of brackets and what the operator has consented to. A zero time means the default.
 type Options struct {
 	Shutdown time.Duration // limit for a guest to shut down; default 5 min
@@ -49,7 +52,7 @@ func (o Options) bounded(limit time.Duration) time.Duration {
 }
 
 func (o Options) filled() Options {
-	o.Shutdown, o.PowerOn = cmp.Or(o.Shutdown, 5*time.Minute), cmp.Or(o.PowerOn, 10*time.Minute)
+	o.Shutdown, o.PowerOn = cmp.Or(o.Shutdown, ShutdownLimit), cmp.Or(o.PowerOn, 10*time.Minute)
 	o.Evacuate, o.Reboot = cmp.Or(o.Evacuate, 30*time.Minute), cmp.Or(o.Reboot, 30*time.Minute)
 	o.Look = cmp.Or(o.Look, 10*time.Second)
 	return o

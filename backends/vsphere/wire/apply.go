@@ -209,6 +209,8 @@ type Config struct {
 	// Confirm is called on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil refuses.
 	Confirm func(ctx context.Context, host, sha256 string) (bool, error)
 
+	// Notice is called when vCenter cannot be reached any more, and when it answers again; may be nil.
+	Notice func(text string)
 	// Trace receives every call; may be nil.
 	Trace backends.Trace
 

@@ -50,6 +50,7 @@ type Conn struct {
 		session string
 	}
 
+	outages outages
 	started sync.Map // tasks started by this connection: the call of each
 	parts   sync.Map // parts of hosts that were read, by reference; for traces
 	watch   watcher
@@ -67,6 +68,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	c.watch.conn, c.watch.kick = c, make(chan struct{}, 1)
+	c.outages.up.Store(true)
 	return c, nil
 }
 
@@ -108,7 +110,7 @@ func (c *Conn) prepare(u *url.URL) {
 	t := c.soap.DefaultTransport()
 	t.TLSClientConfig = c.trust.tlsConfig()
 	t.DialTLSContext = nil // the library's own ignores the context and would hang on an address that does not answer
-	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
+	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
 	t.TLSHandshakeTimeout = c.cfg.timeout()
 	t.MaxIdleConnsPerHost = 32 // as many as concurrent calls, usually; with the default of 2 the others would reconnect each time
 	if dial := c.cfg.Dial; dial != nil {

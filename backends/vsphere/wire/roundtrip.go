@@ -24,8 +24,8 @@ import (
 const (
 	callLimit   = 2 * time.Minute
 	esxcliLimit = 30 * time.Minute // installing a VIB is one call
-	waitSeconds = 60               // how long vCenter holds a WaitForUpdatesEx
-	waitGrace   = 30 * time.Second
+	waitSeconds = 20               // how long vCenter holds a WaitForUpdatesEx: a connection that swallows everything is noticed then
+	waitGrace   = 10 * time.Second
 )
 
 var errSilence = errors.New("no answer in time")
@@ -61,12 +61,14 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	pause := p.c.cfg.pause()
 	broken := 0
 	for {
-		err := traced(p).RoundTrip(ctx, req, res)
+		try, sent := sending(ctx)
+		err := traced(p).RoundTrip(try, req, res)
 		if err == nil && !answered(res) {
 			err = errNoReply
 		}
 		switch {
 		case err == nil:
+			p.c.found()
 			return nil
 		case ctx.Err() != nil:
 			if context.Cause(ctx) == errSilence {
@@ -76,6 +78,7 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		case isRestarting(err) && method == "WaitForUpdatesEx":
 			return err // the watcher checks whether other calls are answered
 		case isRestarting(err) && time.Now().Add(pause).Before(deadline):
+		case !sent.Load() && p.c.lost(err):
 		case isBroken(err) && reads(method) && broken == 0:
 			broken++
 		default:

@@ -52,7 +52,14 @@ type powerAndGuest struct {
 	s *Session
 }
 
-// Close powers on and waits for the guest's SSH if the answers name one.
+// Open reads the guest's network before the VM is powered off.
+func (p powerAndGuest) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	p.s.Guests.Remember(ctx, t.Name)
+	return p.Bracket.Open(ctx, t, progress)
+}
+
+// Close powers on and waits for the guest's SSH if the answers name one. The interfaces that the run does not configure must come back as
+// they were.
 func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	if err := p.Bracket.Close(ctx, t, leave, progress); err != nil {
 		return err
@@ -61,6 +68,7 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 		return nil
 	}
 	// A VM that powers off again has no guest to wait for.
+	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	var off error
@@ -77,5 +85,8 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 	if off != nil && cause == off {
 		return off // it has ended the wait, whatever its kind
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.s.Guests.Returned(parent, t.Name)
 }

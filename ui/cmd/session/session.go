@@ -33,10 +33,12 @@ type Session struct {
 	Guests *guest.Guests // nil until guests are connected
 	Shells *esxi.Hosts
 
-	Wide   bool        // surveys also read details of hosts and VMs that the answers do not name
-	Screen atomic.Bool // a screen uses the terminal: nothing else may prompt there
-	person live.Ask    // prompts on the screen; nil: none
-	pauses pauses
+	Wide    bool        // surveys also read details of hosts and VMs that the answers do not name
+	InRun   atomic.Bool // Notices are read
+	Notices chan string
+	Screen  atomic.Bool // a screen uses the terminal: nothing else may prompt there
+	person  live.Ask    // prompts on the screen; nil: none
+	pauses  pauses
 
 	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
@@ -75,7 +77,7 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Env: e, Set: set, Trace: trace}
+	s := &Session{Env: e, Set: set, Trace: trace, Notices: make(chan string, 16)}
 	trace.Covered(s.Screen.Load)
 	if set.Lab {
 		lab, err := startLab(ctx, e, set)
@@ -117,6 +119,7 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 	cfg := vsphere.Config{
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: CAFiles(set.CACerts), Insecure: set.Insecure,
 		Timeout: set.Timeout, CallLimit: s.Env.CallLimit, UserAgent: "rdma-setup/" + s.Env.Version, Password: s.password(), Trace: s.Trace.Call,
+		Notice: s.notice,
 	}
 	if s.Env.Twin != nil {
 		cfg.Dial = s.Env.Twin.Dial
@@ -137,6 +140,18 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		}
 		console.PrintError(s.Env.Stderr, err.Error(), "")
 		cfg.Password = s.password() // prompts again
+	}
+}
+
+// notice passes on a sentence for the operator: to the events of a run if there is one, else to the terminal.
+func (s *Session) notice(text string) {
+	if s.InRun.Load() {
+		select {
+		case s.Notices <- text:
+		default: // nobody reads them any more
+		}
+	} else if !s.Screen.Load() {
+		fmt.Fprintln(s.Env.Stderr, "note: "+backends.Clean(text))
 	}
 }
 

@@ -48,12 +48,20 @@ func left() (err error) {
 //	before|after|torn:TYPE:N   kill -9 before, after or in the middle of the Nth record of a type; TYPE any: of all;
 //	                           "outcome ID": of one node
 //	full:TYPE:N                the disk is full when that record is written
+//	calls:LIMIT                a call of vCenter, and an outage, takes at most this long
 //	clock:back                 the clock goes back one minute each time it is read
 func program(harm string) int {
 	e := console.OSEnv()
 	how, what, _ := strings.Cut(harm, ":")
 	switch how {
 	case "":
+	case "calls":
+		limit, err := time.ParseDuration(what)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "harm", harm, err)
+			return 99
+		}
+		e.CallLimit = limit
 	case "clock":
 		begun, n := time.Now(), 0
 		e.Now = func() time.Time { n++; return begun.Add(-time.Duration(n) * time.Minute) }

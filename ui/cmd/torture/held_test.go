@@ -1,7 +1,9 @@
 package torture
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,4 +169,69 @@ func (s *site) waits(then, id string, over func()) bool {
 		s.t.Fatalf("%s: exit %d\n%s", then, got.code, got)
 	}
 	return polls
+}
+
+// A host that does not come back from the reboot of a killed run holds up only what depends on it: the rollback undoes everything else,
+// and names it. If it comes back meanwhile, the same rollback finishes; if not, the next one.
+func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"waiting": nil, "skipping": {"--skip-unreachable"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, mode{name: "sriov", scenario: "sriov-half", hosts: 3, reboot: 100 * time.Millisecond, stays: regexp.MustCompile(`\.MaxVFs$|\.Cards\.|^VMs\..*\.Host$`)}) // firmware that was pending, and where DRS moves VMs
+			start := s.facts()
+			w := s.lab.World()
+			s.fault("host=esx-03,do=reboot-never")
+			dead := func() (down bool) {
+				w.View(func(st *world.State) { down = st.Host("esx-03").State != world.Up })
+				return down
+			}
+			run := s.start("", s.apply()...)
+			s.until("esx-03 reboots", dead)
+			if err := run.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			run.end()
+			w.Faults.Clear()
+			id, _ := s.run()
+			others := func() string { // what the run has changed elsewhere and is still there
+				diff := cmp.Diff(s.leaving(start), s.leaving(s.facts()), cmp.FilterPath(func(p cmp.Path) bool {
+					key, is := p.Last().(cmp.MapIndex)
+					return is && (strings.Contains(key.Key().String(), "esx-03") || strings.Contains(key.Key().String(), "vm-03") || strings.Contains(key.Key().String(), "Switches."))
+				}, cmp.Ignore()))
+				return diff
+			}
+			back := s.start("", append([]string{"rollback", id, "--yes"}, flags...)...)
+			if flags == nil {
+				s.until("everything else is undone", func() bool { return others() == "" })
+				if !dead() {
+					t.Fatal("esx-03 has come back by itself")
+				}
+				if err := w.RestoreHost("esx-03"); err != nil {
+					t.Fatal(err)
+				}
+				if got := back.end(); got.code != 0 {
+					t.Fatalf("exit %d\n%s", got.code, got)
+				}
+			} else {
+				got := back.end()
+				if got.code != 5 || !strings.Contains(got.out, "left behind: not reached: esx-03, vm-03") || !strings.Contains(got.out, "continue:    rdma-setup rollback "+id) {
+					t.Fatalf("exit %d\n%s", got.code, got)
+				}
+				if diff := others(); diff != "" {
+					t.Errorf("beside esx-03 (-start +now):\n%s", diff)
+				}
+				if err := w.RestoreHost("esx-03"); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.back(); got.code != 0 {
+					t.Fatalf("exit %d\n%s", got.code, got)
+				}
+			}
+			s.waitUntilIdle()
+			if diff := cmp.Diff(s.leaving(start), s.leaving(s.facts())); diff != "" {
+				t.Errorf("after the rollback (-start +now):\n%s", diff)
+			}
+		})
+	}
 }

@@ -51,7 +51,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return backends.ValueOf(Memlock(g.MemlockKB))
 	case backends.KindEnvironment:
 		return Environment(g)
-	case backends.KindNICName:
+	case backends.KindNICName, backends.KindRestart:
 		return backends.Absent // the run reads it: it matters once, before an upgrade
 	case backends.KindNouveau:
 		return g.Nouveau.Value()

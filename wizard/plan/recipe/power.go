@@ -117,8 +117,16 @@ func (b *builder) powerCanary(off map[string]bool) {
 	if len(rest) == 0 {
 		return
 	}
+	then := ""
+	if b.Answers.Run.Power.CanaryReboot && slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Target == backends.GuestRef(first) }) {
+		c := plan.Change{Setting: backends.Setting{Target: backends.GuestRef(first), Kind: backends.KindRestart}, From: backends.Absent, To: backends.ValueOf(true), State: true,
+			Why: "proves that a guest boots with its network as before, and with ours", Disrupts: []plan.Disruption{plan.GuestReboot}, After: slices.Clone(proof)}
+		b.Add(c)
+		proof = append(proof, c.ID())
+		then = "; its guest is restarted once then, and must come back with every interface as it was (run.power.canary_reboot)"
+	}
 	for _, id := range rest {
 		b.Brackets[id].After = append(b.Brackets[id].After, proof...)
 	}
-	b.Note("%s is set up first and alone (run.power.canary): no other VM is powered off until it is on again and its guest is set up", first)
+	b.Note("%s is set up first and alone (run.power.canary): no other VM is powered off until it is on again and its guest is set up%s", first, then)
 }

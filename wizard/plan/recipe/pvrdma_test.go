@@ -76,7 +76,7 @@ func TestBarePlanHoldsEveryStepOfTheGuide(t *testing.T) {
 		"host/esx-02/member/RDMA-DVS", "host/esx-02/option/Net.PVRDMAVmknic", "host/esx-02/firewall/pvrdma",
 		"vm/vm-01/memory", "vm/vm-01/adapter/RDMA-PG", "vm/vm-02/memory", "vm/vm-02/adapter/RDMA-PG",
 		"guest/vm-01/packages/rdma", "guest/vm-01/modules/rdma", "guest/vm-01/persist", "guest/vm-01/address/RDMA-PG",
-		"guest/vm-01/memlock", "guest/vm-01/port/RDMA-PG",
+		"guest/vm-01/memlock", "guest/vm-01/port/RDMA-PG", "guest/vm-01/restart",
 		"guest/vm-02/packages/rdma", "guest/vm-02/modules/rdma", "guest/vm-02/persist", "guest/vm-02/address/RDMA-PG",
 		"guest/vm-02/memlock", "guest/vm-02/port/RDMA-PG",
 	}

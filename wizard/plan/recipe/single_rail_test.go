@@ -102,14 +102,14 @@ func singleRail(t *testing.T) map[string]func() (*answers.Answers, *backends.Inv
 func TestSingleRailIsUnchanged(t *testing.T) {
 	golden := map[string]string{
 		"example gpudirect":     "e79e37545d15",
-		"example pvrdma":        "10cb6ed8e863",
+		"example pvrdma":        "bc2967ee7ffb",
 		"example sriov":         "f03389ee8572",
 		"gpudirect, whole card": "180843fac124",
-		"pvrdma":                "121bda4d9349",
+		"pvrdma":                "22bc069ec6ae",
 		"pvrdma, lossless":      "c4f0ad5ac307",
 		"sriov, bare":           "21fc606606ec",
 		"sriov, firmware":       "8cf339773394",
-		"sriov, ready":          "391f5aa3b00b",
+		"sriov, ready":          "c48251e86fa6",
 		"sriov, tools":          "7b913e950d77",
 	}
 	for name, world := range singleRail(t) {

@@ -30,6 +30,7 @@ func TestManualSteps(t *testing.T) {
 		{change(vm, backends.KindMemory, "", backends.ValueOf(backends.MemorySpec{ReservationMB: 512})), `govc vm.change -vm 'it'\''s vm' -memory-pin=false -mem.reservation=512`},
 		{change(vm, backends.KindExtra, "numa.nodeAffinity", backends.Absent), `-e 'numa.nodeAffinity='`},
 		{change(vm, backends.KindAdapter, "RDMA-PG", backends.Absent), `govc device.remove -vm 'it'\''s vm' ethernet-N`},
+		{change(guest, backends.KindAddress, "RDMA-PG", backends.Absent), "- netplan: `rm -f /etc/netplan/*rdma-setup-*.yaml && netplan apply`"},
 		{change(backends.SwitchRef("DVS"), backends.KindSwitch, "", backends.ValueOf(backends.SwitchSpec{MTU: 1500})), `govc dvs.change -mtu 1500 'DVS'`},
 		{change(backends.PortGroupRef("PG"), backends.KindPortGroup, "", backends.Absent), `govc object.destroy "$(govc find / -type DistributedVirtualPortgroup -name 'PG')"`},
 	} {

@@ -61,8 +61,28 @@ func (p Page) Markdown() string {
 				of.write(say)
 			}
 		}
+		console(say, steps, s.Change.Target)
 	}
 	return b.String()
+}
+
+// console says how a guest that has lost its network gets it back at the VM's console, whichever program configures it. Foreign files are
+// never changed, so that it is enough to remove those of the run.
+func console(say func(string, ...any), steps []Step, guest backends.Ref) {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Change.Kind == backends.KindAddress && s.Change.Target == guest }) {
+		return
+	}
+	say("\nIf the guest has lost its network: open the VM's console in the vSphere Client and log in as root. The guest's own files are unchanged; remove")
+	say("those of this program, which needs no network:\n")
+	for _, p := range [][2]string{
+		{"netplan", "rm -f /etc/netplan/*rdma-setup-*.yaml && netplan apply"},
+		{"NetworkManager", "rm -f /etc/NetworkManager/system-connections/rdma-setup-* && systemctl restart NetworkManager"},
+		{"systemd-networkd", "rm -f /etc/systemd/network/*rdma-setup-*.network && systemctl restart systemd-networkd"},
+		{"network-scripts", "rm -f $(grep -l rdma-setup /etc/sysconfig/network-scripts/ifcfg-*) && systemctl restart network"},
+		{"ifupdown", "rm -f /etc/network/interfaces.d/rdma-setup-* && systemctl restart networking"},
+	} {
+		say("- %s: `%s`", p[0], p[1])
+	}
 }
 
 func (s Step) write(say func(string, ...any)) {

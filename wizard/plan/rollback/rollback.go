@@ -93,7 +93,8 @@ func (u *undo) note(format string, args ...any) {
 
 func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 	u.stopped[t] = true
-	u.plan.Conflicts = append(u.plan.Conflicts, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+	c := plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy}
+	u.plan.Conflicts = append(slices.DeleteFunc(u.plan.Conflicts, func(o plan.Refusal) bool { return o == c }), c)
 }
 
 // open records a conflict that the operator can decide.
