@@ -87,8 +87,11 @@ func (d *operation) shut(ctx context.Context, b *bracket) outcome {
 	return o
 }
 
+// stateLimit bounds reading the state of a bracket: a few calls, each of which takes two minutes at most.
+const stateLimit = 5 * time.Minute
+
 func (d *operation) state(ctx context.Context, world backends.Bracket, b *bracket) (backends.Value, error) {
-	return guard(ctx, d.limits.Operation, d.limits.Grace, b.Target.Name, "read the state of "+plan.OpenID(b.ID()),
+	return guard(ctx, d.limits.within(stateLimit), d.limits.Grace, b.Target.Name, "read its state: "+plan.OpenTitle(b.Bracket),
 		func(ctx context.Context) (backends.Value, error) { return world.State(ctx, b.Target) })
 }
 
