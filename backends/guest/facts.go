@@ -198,6 +198,7 @@ type network struct {
 	kept       []keptFile
 	routes     map[string][]string // static ones, by interface name
 	interfaces []backends.Interface
+	powered    bool              // the VM is powered off after this was read
 	physical   map[string]bool   // by interface name
 	master     map[string]string // bond or bridge, by interface name
 	management map[string]string // why the interface must not be changed, by its name

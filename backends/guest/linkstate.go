@@ -19,6 +19,9 @@ import (
 // DHCP anything but that there is a lease.
 func (n *network) differs(before *network, ours string) []string {
 	var list []string
+	if before.powered {
+		before = before.present(n)
+	}
 	if before.shared == nil { // else the stanzas of others become again what they were
 		list = netconf.Difference(before.inForce(), n.inForce(), ours)
 	}
@@ -57,14 +60,29 @@ func (n *network) differs(before *network, ours string) []string {
 
 // withoutOurs returns a network without the interfaces that this program configures.
 func (n *network) withoutOurs() *network {
-	others := *n
-	mine := func(name string) bool {
-		c, _ := n.of(name)
+	others := n.without(func(i backends.Interface) bool {
+		c, _ := n.of(i.Name)
 		return strings.Contains(path.Base(c.File), "rdma-setup")
-	}
-	others.interfaces = slices.DeleteFunc(slices.Clone(n.interfaces), func(i backends.Interface) bool { return mine(i.Name) })
-	others.force = slices.DeleteFunc(slices.Clone(n.inForce()), func(e netconf.Effective) bool { return mine(e.Link) })
+	})
+	others.powered = true
+	return others
+}
+
+// without returns a network without some interfaces.
+func (n *network) without(drop func(backends.Interface) bool) *network {
+	others := *n
+	others.interfaces = slices.DeleteFunc(slices.Clone(n.interfaces), drop)
+	others.force = slices.DeleteFunc(slices.Clone(n.inForce()), func(e netconf.Effective) bool {
+		return slices.ContainsFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == e.Link && drop(i) })
+	})
 	return &others
+}
+
+// present returns a network without the cards that another one does not have: a run that powers a VM off may remove its adapter.
+func (n *network) present(in *network) *network {
+	return n.without(func(was backends.Interface) bool {
+		return !was.Virtual && was.MAC != "" && !slices.ContainsFunc(in.interfaces, func(i backends.Interface) bool { return i.MAC == was.MAC })
+	})
 }
 
 // settled compares the network with before, and waits for a bounded time until the interfaces are as they were.
