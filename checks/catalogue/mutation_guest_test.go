@@ -58,8 +58,12 @@ func guestMutations() []mutation {
 		{"GST-NAME-017", p, checks.Warn, netdev(func(i *backends.Interface) { i.Name = "ens256" }), ""},
 		{"GST-IPPERSIST-018", p, checks.Fail, netdev(func(i *backends.Interface) { i.Persistent = false }), ""},
 		{"GST-NETFILES-044", p, checks.Warn, guest(func(g *backends.Guest) { g.NetConfig = "netplan"; g.Interfaces[0].DHCP = false }), ""},
-		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) { g.NetInvalid = &backends.FileProblem{File: "/etc/netplan/95-broken.yaml", Line: 5} }), ""},
-		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) { g.NetShared = &backends.FileProblem{File: "/etc/netplan/60-rdma-setup-PG.yaml"} }), ""},
+		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
+			g.NetInvalid = &backends.FileProblem{File: "/etc/netplan/95-broken.yaml", Line: 5}
+		}), ""},
+		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
+			g.NetShared = &backends.FileProblem{File: "/etc/netplan/60-rdma-setup-PG.yaml"}
+		}), ""},
 		{"GST-GID-019", p, checks.Warn, verbs(func(d *backends.VerbsDevice) { d.GIDs[0].IPv4 = "" }), ""},
 		{"GST-GID-019", p, checks.Fail, verbs(func(d *backends.VerbsDevice) { d.GIDs[0].Type = "IB/RoCE v1" }), ""},
 		{"GST-MEMLOCK-020", p, checks.Warn, guest(func(g *backends.Guest) { g.MemlockKB = 1 << 20 }), ""},

@@ -27,7 +27,7 @@ func newParseCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "parse TOOL [FILE]",
 		Short: "Turn a tool's output into JSON",
-		Long: `Turn the output of a tool that rdma-setup itself reads, such as ibv_devinfo, mlxconfig or perftest (FILE, else stdin), into JSON.
+		Long: `Turn the output of a tool that rdma-setup itself reads, such as ibv_devinfo, lspci or perftest (FILE, else stdin), into JSON.
 Exit 1 when the tool failed or the text is not understood.
 
 With --judge the output of a perftest client is judged by the rules of the report: bandwidth and latency at every
