@@ -61,7 +61,9 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fixes: []backends.Kind{backends.KindGPUPersist}, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
+			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect,
+			Fixes:    []backends.Kind{backends.KindGPUPersist},
+			Source:   "NVIDIA, Driver Persistence, Persistence Daemon",
 			Criteria: "persistence mode is on for each GPU / off / -",
 			Remedy: "Name the driver's packages or .run file in gpudirect.driver, so that the run sets the mode, also at boot; " +
 				"or start nvidia-persistenced at boot without the option --no-persistence-mode.",
@@ -111,7 +113,8 @@ func guestDeviceChecks() []checks.Check {
 			Run:      eachGuest(nvidia(vgpuDriver)),
 		},
 		{
-			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
+			Source:   row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
@@ -121,7 +124,8 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter}, Source: "ESX-LISA (rdma_boot_check)",
+			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter},
+			Source:   "ESX-LISA (rdma_boot_check)",
 			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
@@ -148,7 +152,8 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual, Source: "NCCL documentation, Environment Variables, NCCL_NET_GDR_LEVEL",
+			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
+			Source:   "NCCL documentation, Environment Variables, NCCL_NET_GDR_LEVEL",
 			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
 			Run: eachGuest(nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
@@ -172,7 +177,8 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindImage}, Source: row.BitfusionGuide + ", NGC container",
+			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindImage},
+			Source:   row.BitfusionGuide + ", NGC container",
 			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the PVRDMA provider",
 			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
@@ -217,7 +223,8 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-SECBOOT-033", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			ID: "GST-SECBOOT-033", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true,
+			Source:   "unverified",
 			Criteria: "secure boot off, or no module was rejected / - / a module was", Remedy: "Sign the modules, or disable secure boot of the VM.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				switch {

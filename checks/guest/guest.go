@@ -23,7 +23,8 @@ func Checks() []checks.Check {
 func guestChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
+			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "the kernel has the driver / - / no driver", Remedy: "Install a kernel that has the driver; the kernel version alone does not matter.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"
@@ -42,7 +43,8 @@ func guestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-LSPCI-003", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter}, Source: "vmw_pvrdma driver; ansible-vsphere-gos-validation issue 115",
+			ID: "GST-LSPCI-003", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter},
+			Source:   "vmw_pvrdma driver; ansible-vsphere-gos-validation issue 115",
 			Criteria: "an RDMA controller (15ad:0820) next to its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
@@ -56,7 +58,8 @@ func guestChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-LSPCI-VF-004", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fixes: []backends.Kind{backends.KindAdapter}, Source: row.SRIOVStudy,
+			ID: "GST-LSPCI-VF-004", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fixes: []backends.Kind{backends.KindAdapter},
+			Source:   row.SRIOVStudy,
 			Criteria: "a Mellanox virtual function / - / none", Remedy: "Check that the VF was assigned.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
@@ -68,19 +71,22 @@ func guestChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PKG-005", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindPackages}, Source: row.BitfusionGuide + ", Create a Bitfusion client",
+			ID: "GST-PKG-005", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindPackages},
+			Source:   row.BitfusionGuide + ", Create a Bitfusion client",
 			Criteria: "all packages / an optional one missing / a required one missing", Remedy: "Install the packages.",
 			Run: eachGuest(packages),
 		},
 		{
-			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide + ", NGC container",
+			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide + ", NGC container",
 			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED, which has no PVRDMA provider, and install the distribution's rdma-core.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				return row.PassIf(g.MOFED == "", t, "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
 		},
 		{
-			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindModules}, Source: row.BitfusionGuide,
+			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindModules},
+			Source:   row.BitfusionGuide,
 			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing", Remedy: "Load the modules in order, vmw_pvrdma last.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				missing := notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
@@ -91,7 +97,9 @@ func guestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA, Fixes: []backends.Kind{backends.KindModules}, Source: row.SRIOVStudy,
+			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA,
+			Fixes:    []backends.Kind{backends.KindModules},
+			Source:   row.SRIOVStudy,
 			Criteria: "mlx5_core mlx5_ib ib_uverbs rdma_cm loaded / - / one missing", Remedy: "Install or load the driver.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				missing := notLoaded(g, "mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_cm")
@@ -99,7 +107,8 @@ func guestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindPersist}, Source: row.BitfusionGuide + ", known issue of Ubuntu",
+			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindPersist},
+			Source:   row.BitfusionGuide + ", known issue of Ubuntu",
 			Criteria: "modules are loaded at boot, and a unit reloads vmw_pvrdma if the distribution needs it; or guest.persist is off / - / no",
 			Remedy:   "Enable the unit that loads the driver again.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {

@@ -18,7 +18,8 @@ import (
 func guestNetChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPort}, Source: row.BitfusionGuide + "; vmw_pvrdma driver",
+			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPort},
+			Source:   row.BitfusionGuide + "; vmw_pvrdma driver",
 			Criteria: "PORT_ACTIVE / - / down or no device", Remedy: "Bring the link up; for PVRDMA reload vmw_pvrdma last.",
 			Run: eachVerbs("GST-PORT-010", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				return row.PassIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, cmp.Or(d.State, "none"))
@@ -46,7 +47,8 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: "Linux iboe_get_mtu; " + row.SRIOVStudy,
+			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
+			Source:   "Linux iboe_get_mtu; " + row.SRIOVStudy,
 			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				want := cmp.Or(sizing.IBMTU(f.Answers.Switch.MTU), 4096)
@@ -73,7 +75,8 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", reference 15",
+			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual,
+			Source:   row.SRIOVStudy + ", reference 15",
 			Criteria: "no two adapters in one subnet / - / two", Remedy: "Use a separate subnet for RDMA.",
 			Run: eachGuest(guestSubnets),
 		},
@@ -106,7 +109,8 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.BitfusionGuide,
+			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
+			Source:   row.BitfusionGuide,
 			Criteria: "one file decides for the interface, with this address alone / - / another file decides, or none", Remedy: "Write a persistent configuration.",
 			Run: eachPort(persistent),
 		},
@@ -118,7 +122,8 @@ func guestNetChecks() []checks.Check {
 			Run:      eachGuest(netFiles),
 		},
 		{
-			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress}, Source: row.SRIOVStudy + "; nccl issue 426",
+			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
+			Source:   row.SRIOVStudy + "; nccl issue 426",
 			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only", Remedy: "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
 			Run: eachVerbs("GST-GID-019", gid),
 		},

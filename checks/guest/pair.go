@@ -34,7 +34,8 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.4; Linux iboe_get_mtu",
+			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual,
+			Source:   row.SRIOVStudy + ", section 2.4; Linux iboe_get_mtu",
 			Criteria: "a ping of full MTU size passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
@@ -50,7 +51,8 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.BitfusionGuide + "; Broadcom KB 435411",
+			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual,
+			Source:   row.BitfusionGuide + "; Broadcom KB 435411",
 			Criteria: "a ping of the vmknic's full MTU size passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
 			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				h := f.Inventory.Host(t.Name)
@@ -85,7 +87,8 @@ func pathChecks() []checks.Check {
 func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: row.KubernetesGuide + ", Using RDMA in vSphere",
+			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix,
+			Source:   row.KubernetesGuide + ", Using RDMA in vSphere",
 			Criteria: "the host's RDMA counters increase during the test, or a host has no RDMA card and the answers allow that / cannot be read, and latency is above 20 us / do not change",
 			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair uses TCP.",
 			Run:      eachPair(fallback),

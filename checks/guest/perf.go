@@ -16,7 +16,8 @@ import (
 func guestTestChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-MEMLOCK-020", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindMemlock}, Source: "openucx issues 8229, 7930",
+			ID: "GST-MEMLOCK-020", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindMemlock},
+			Source:   "openucx issues 8229, 7930",
 			Criteria: "unlimited / >= 512 MB / less", Remedy: "Set memlock to unlimited in limits.d.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				switch {
@@ -53,7 +54,8 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPackages}, Source: row.BitfusionGuide,
+			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPackages},
+			Source:   row.BitfusionGuide,
 			Criteria: "perftest that measures with every other guest's / refuses one of them (5.70 and newer refuse older ones) / missing",
 			Remedy:   "Name a source of perftest for all guests in measure.perftest, or install one release in all.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
@@ -67,12 +69,15 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fixes: []backends.Kind{backends.KindOFED}, Source: row.SRIOVStudy,
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fixes: []backends.Kind{backends.KindOFED},
+			Source:   row.SRIOVStudy,
 			Criteria: "the same MLNX_OFED in all guests, or none / differs / -", Remedy: "Install the same MLNX_OFED release in all guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},
 		{
-			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA, Fixes: []backends.Kind{backends.KindTrafficClass, backends.KindEnvironment}, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
+			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA,
+			Fixes:  []backends.Kind{backends.KindTrafficClass, backends.KindEnvironment},
+			Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
 			Criteria: "the traffic class of the DSCP, and with guest.environment also set for applications / unset, or not set for applications / another; without qos.lossless pfc: " +
 				"passes, for information", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {

@@ -42,7 +42,8 @@ func speedChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 22; " + row.BitfusionGuide + "; bands are ours",
+			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix,
+			Source:   row.SRIOVStudy + ", Fig. 22; " + row.BitfusionGuide + "; bands are ours",
 			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Check the power policy, latency sensitivity, and whether the pair really uses RDMA.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)

@@ -14,7 +14,9 @@ import (
 func controlPlaneChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindOption}, Source: row.BitfusionGuide + ", section 4",
+			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindOption},
+			Source:   row.BitfusionGuide + ", section 4",
 			Criteria: "a vmknic is set, without quotes or spaces / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -26,7 +28,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide,
+			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic, or choose one with a static IP address.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -51,7 +54,8 @@ func controlPlaneChecks() []checks.Check {
 			Run:      vmknicSubnets,
 		},
 		{
-			ID: "HOST-VMKNIC-DUP-004", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual, Source: "ours",
+			ID: "HOST-VMKNIC-DUP-004", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "ours",
 			Criteria: "vmknic addresses are unique / - / duplicate",
 			Remedy:   "Give each vmknic a unique address.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -88,7 +92,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 419088",
+			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 419088",
 			Criteria: "MTU of the DVS, or the vmknic is on another switch / lower than the DVS / higher",
 			Remedy:   "Set the MTU of the vmknic to that of the DVS.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -106,7 +111,9 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindFirewall}, Source: row.BitfusionGuide + ", section 4",
+			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindFirewall},
+			Source:   row.BitfusionGuide + ", section 4",
 			Criteria: "ruleset pvrdma on / - / off",
 			Remedy:   "Enable the firewall ruleset pvrdma.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -122,7 +129,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-ALLOW-008", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			ID: "HOST-FW-ALLOW-008", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Unverified: true,
+			Source:   "unverified",
 			Criteria: "all addresses are allowed, or the peers are listed / - / peers are blocked",
 			Remedy:   "Add the peers' subnets to the ruleset.",
 			Run:      firewallAllows,

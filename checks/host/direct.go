@@ -24,7 +24,8 @@ func directHostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-LOCKDOWN-012", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			ID: "HOST-LOCKDOWN-012", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Unverified: true,
+			Source:   "unverified",
 			Criteria: "lockdown mode disabled / normal / strict",
 			Remedy:   "Add the account as an exception user, or use a mode that does not need the ESXi shell.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -45,19 +46,22 @@ func directHostChecks() []checks.Check {
 			Run:      row.HostCall(secureBoot),
 		},
 		{
-			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: row.SRIOVStudy + " (installs with -f)",
+			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual,
+			Source:   row.SRIOVStudy + " (installs with -f)",
 			Criteria: "no RDMA VIB is below the host's acceptance level / - / one is",
 			Remedy:   "Use certified VIBs; do not force the installation with -f.",
 			Run:      row.HostCall(acceptance),
 		},
 		{
-			ID: "HOST-INTR-015", Scope: checks.Host, Link: checks.InDriver, Modes: row.Direct, Fix: checks.Reboot, Source: "Broadcom KB 313395; vSphere Networking 6.5, p. 163",
+			ID: "HOST-INTR-015", Scope: checks.Host, Link: checks.InDriver, Modes: row.Direct, Fix: checks.Reboot,
+			Source:   "Broadcom KB 313395; vSphere Networking 6.5, p. 163",
 			Criteria: "vmkernel.log reports no shortage of interrupt vectors / - / it does",
 			Remedy:   "Reduce the number of VFs, or raise intrFirstMsixVector on ESXi 7.0.1 to 8.0.",
 			Run:      logged(backends.LogVectors),
 		},
 		{
-			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB that links to it",
+			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot,
+			Source:   "HPE a00121002; Broadcom KB that links to it",
 			Criteria: "no device lost passthrough because of PCIe hot-plug / - / one did",
 			Remedy:   "Disable PCIe hot-plug in the ESXi kernel settings.",
 			Run:      logged(backends.LogPassthrough, backends.LogHotPlug),
@@ -70,7 +74,8 @@ func directHostChecks() []checks.Check {
 			Run:      row.EachHost(usbBoot),
 		},
 		{
-			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy,
+			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot,
+			Source:   row.SRIOVStudy,
 			Criteria: "booted after the last recorded parameter change / - / not booted since",
 			Remedy:   "Reboot the host: the change is not active yet.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {

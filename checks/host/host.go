@@ -55,7 +55,8 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide + ", Host Configuration",
+			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide + ", Host Configuration",
 			Criteria: "server set and service running / configured but not running / none",
 			Remedy:   "Configure and start NTP.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -69,13 +70,16 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-IOMMU-005", Scope: checks.Host, Link: checks.InBIOS, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", " + row.SRIOVStudy,
+			ID: "HOST-IOMMU-005", Scope: checks.Host, Link: checks.InBIOS, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.GPUDirectGuide + ", " + row.SRIOVStudy,
 			Criteria: "a device can be passed through / - / none can",
 			Remedy:   "Enable VT-d or AMD IOMMU in the BIOS.",
 			Run:      row.EachHost(iommu),
 		},
 		{
-			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
+			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
+			Fixes:    []backends.Kind{backends.KindFirmware},
+			Source:   row.SRIOVStudy + ", section 2.1; vSphere API",
 			Criteria: "the PF supports VFs / supports SR-IOV, but allows no VFs / does not support SR-IOV",
 			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
 			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -86,13 +90,15 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-ABOVE4G-007", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 1",
+			ID: "HOST-ABOVE4G-007", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   row.GPUDirectGuide + ", section 1",
 			Criteria: "confirmed, or a VM runs with a large-BAR GPU / - / -; else unknown",
 			Remedy:   "Enable Above 4G decoding in the BIOS, then confirm it in the answers (confirmed.above_4g).",
 			Run:      row.EachHost(above4G),
 		},
 		{
-			ID: "HOST-BIOSPOWER-008", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1",
+			ID: "HOST-BIOSPOWER-008", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual,
+			Source:   row.SRIOVStudy + ", section 2.1",
 			Criteria: "the BIOS leaves the power policy to ESXi / - / it does not",
 			Remedy:   "Set the BIOS profile Performance Per Watt (OS).",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -103,7 +109,8 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fixes: []backends.Kind{backends.KindPower}, Source: row.SRIOVStudy + ", Fig. 14",
+			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fixes: []backends.Kind{backends.KindPower},
+			Source:   row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of sriov and gpudirect do.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {

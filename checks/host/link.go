@@ -17,7 +17,8 @@ import (
 func nicLinkChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "NVIDIA, Firmware Tools (MFT) Documentation, Assigning PSID",
+			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual,
+			Source:   "NVIDIA, Firmware Tools (MFT) Documentation, Assigning PSID",
 			Criteria: "PSID of NVIDIA (MT_*) / of an OEM / -",
 			Remedy:   "For a PSID that is not MT_*, get firmware from the server vendor (OEM).",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -35,7 +36,8 @@ func nicLinkChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
 		},
 		{
-			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware},
+			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot,
+			Fixes:    []backends.Kind{backends.KindFirmware},
 			Source:   "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type Management / VPI Cards Configuration",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
@@ -49,7 +51,8 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual, Source: "NVIDIA, DOCA documentation: BlueField Modes of Operation",
+			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual,
+			Source:   "NVIDIA, DOCA documentation: BlueField Modes of Operation",
 			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is not a BlueField / - / in DPU mode",
 			Remedy:   "Set NIC mode (INTERNAL_CPU_OFFLOAD_ENGINE=1 in the card's firmware) and power-cycle the server; a reset of the card's firmware configuration sets DPU mode again.",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -62,7 +65,8 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "NVIDIA, MFT documentation: mlxlink; PCI Express bandwidth as the Linux kernel prints it",
+			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual,
+			Source:   "NVIDIA, MFT documentation: mlxlink; PCI Express bandwidth as the Linux kernel prints it",
 			Criteria: "the slot is fast enough for the link / carries 60 to 100 % of it / less",
 			Remedy:   "Move the card to a wider or faster slot.",
 			Run:      shellCall(slotCarries),
@@ -89,7 +93,9 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindMember}, Source: "vSphere Networking, PVRDMA Support",
+			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindMember},
+			Source:   "vSphere Networking, PVRDMA Support",
 			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {

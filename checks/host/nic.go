@@ -15,7 +15,8 @@ import (
 func nicChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
+			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot,
+			Source:   "vSphere API, HostRdmaDevice",
 			Criteria: "an RDMA device is paired with the pNIC, or the answers allow a host without an RDMA card (pvrdma.allow_no_hca) / - / none",
 			Remedy:   "Load the RDMA driver (" + strings.Join(nic.RDMAModules(), ", ") + ") or choose another NIC.",
 			Run: eachNIC("HOST-PNIC-RDMA-001", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -36,7 +37,8 @@ func nicChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-ROCEV2-002", rocev2),
 		},
 		{
-			ID: "HOST-PNIC-STATE-003", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere API",
+			ID: "HOST-PNIC-STATE-003", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere API",
 			Criteria: "link up / - / down",
 			Remedy:   "Check cable, optics and switch port.",
 			Run: eachNIC("HOST-PNIC-STATE-003", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -48,25 +50,29 @@ func nicChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-SPEED-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.BitfusionGuide + ", section 2",
+			ID: "HOST-PNIC-SPEED-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide + ", section 2",
 			Criteria: "at the pNIC's maximum speed, full duplex, the same on all hosts / slower, or the answers name pNICs of different speeds / below 10 Gbps or mixed",
 			Remedy:   "Fix negotiation, cable or FEC.",
 			Run:      eachNIC("HOST-PNIC-SPEED-004", speed),
 		},
 		{
-			ID: "HOST-PNIC-MAC-005", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.BitfusionGuide + ", section 2",
+			ID: "HOST-PNIC-MAC-005", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide + ", section 2",
 			Criteria: "the MAC of the answers, in the slot of the baseline / moved to another slot / not found",
 			Remedy:   "Choose the NIC again.",
 			Run:      eachNIC("HOST-PNIC-MAC-005", sameCard),
 		},
 		{
-			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy + ", section 2.2.2",
+			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot,
+			Source:   row.SRIOVStudy + ", section 2.2.2",
 			Criteria: "a native driver that is known to support RoCE v2 / one for an old card, or not listed although the host reports RoCE v2 / another driver, or too old for RDMA",
 			Remedy:   "Install the card's native driver, or choose a pNIC that supports RoCE v2.",
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{
-			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", Fig. 9",
+			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.SRIOVStudy + ", Fig. 9",
 			Criteria: "firmware not below the minimum of the driver (unknown where none is known for this driver and card) / - / below",
 			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or accept the risk with --skip and the id of this check.",
 			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),

@@ -15,7 +15,9 @@ import (
 func passthroughChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindPassthrough, backends.KindActivePassthrough}, Source: "vSphere API, HostPciPassthruInfo",
+			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true,
+			Fixes:    []backends.Kind{backends.KindPassthrough, backends.KindActivePassthrough},
+			Source:   "vSphere API, HostPciPassthruInfo",
 			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
 			Remedy:   "Enable passthrough, and reboot the host if it does not become active immediately.",
 			Run: eachGPU(func(_ *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
@@ -26,7 +28,8 @@ func passthroughChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PT-FREE-014", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
+			ID: "HOST-PT-FREE-014", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 309986",
 			Criteria: "free, or assigned to a selected VM / assigned to another VM that is off / assigned to another VM that runs",
 			Remedy:   "Detach the device from the other VM.",
 			Run: eachGPU(func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
@@ -42,7 +45,8 @@ func passthroughChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PT-DEPEND-015", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "vSphere API, HostPciPassthruInfo",
+			ID: "HOST-PT-DEPEND-015", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere API, HostPciPassthruInfo",
 			Criteria: "the host does not use the other devices of the group / - / one of them carries the host's traffic",
 			Remedy:   "Pass the whole dependency group through, or choose another slot.",
 			Run: eachGPU(func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
@@ -61,7 +65,8 @@ func passthroughChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fix: checks.Manual,
+			Source:   "NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
 			Remedy:   "Move the card to another slot: peer-to-peer does not work across root complexes, whatever the settings.",
 			Run:      row.EachHost(topology),

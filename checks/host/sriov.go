@@ -48,7 +48,9 @@ func sriovChecks() []checks.Check {
 				return row.Pass(t, "%s %s", l.name, joined(l.vfs))
 			}),
 		{
-			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy + "; sriov-network-operator PR 218",
+			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot,
+			Fixes:    []backends.Kind{backends.KindFirmware},
+			Source:   row.SRIOVStudy + "; sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
 			Run: shellCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -61,7 +63,9 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindFirmware}, Source: row.SRIOVStudy,
+			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot,
+			Fixes:    []backends.Kind{backends.KindFirmware},
+			Source:   row.SRIOVStudy,
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -74,7 +78,9 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindVFs, backends.KindActiveVFs, backends.KindModuleParams}, Source: "vSphere API, HostSriovInfo",
+			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot,
+			Fixes:    []backends.Kind{backends.KindVFs, backends.KindActiveVFs, backends.KindModuleParams},
+			Source:   "vSphere API, HostSriovInfo",
 			Criteria: "as many VFs as requested, SR-IOV active / - / fewer",
 			Remedy:   "Reboot the host; then check BIOS and firmware.",
 			Run: eachNIC("HOST-VF-COUNT-010", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -95,7 +101,9 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VF-FREE-011", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Fixes: []backends.Kind{backends.KindVFs, backends.KindActiveVFs}, Source: "Broadcom KB 309346",
+			ID: "HOST-VF-FREE-011", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot,
+			Fixes:    []backends.Kind{backends.KindVFs, backends.KindActiveVFs},
+			Source:   "Broadcom KB 309346",
 			Criteria: "enough free VFs for the VMs that have none yet / - / not enough",
 			Remedy:   "Increase the VFs, or move a VM to another host.",
 			Run:      row.NICCall(freeVFs),

@@ -25,7 +25,9 @@ func Checks() []checks.Check {
 func switchChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "DVS-EXIST-001", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fixes: []backends.Kind{backends.KindSwitch}, Source: row.BitfusionGuide,
+			ID: "DVS-EXIST-001", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
+			Fixes:    []backends.Kind{backends.KindSwitch},
+			Source:   row.BitfusionGuide,
 			Criteria: "found / - / not", Remedy: "Create the distributed switch.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				name := f.Answers.Switch.Name
@@ -37,12 +39,15 @@ func switchChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "DVS-VERSION-002", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 434420",
+			ID: "DVS-VERSION-002", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 434420",
 			Criteria: "the newest that all hosts support, or the one in the answers / older / newer than a host supports", Remedy: "Upgrade the hosts that do not support it; a DVS upgrade cannot be undone.",
 			Run: theSwitch(switchVersion),
 		},
 		{
-			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fixes: []backends.Kind{backends.KindMember}, Source: row.BitfusionGuide + ", section 3",
+			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
+			Fixes:    []backends.Kind{backends.KindMember},
+			Source:   row.BitfusionGuide + ", section 3",
 			Criteria: "every host is a member and in sync / out of sync / not a member", Remedy: "Add the host to the DVS, or use Rectify in vCenter if it is out of sync.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
@@ -59,7 +64,9 @@ func switchChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindPortGroup}, Source: "vSphere Networking, PVRDMA Support",
+			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindPortGroup},
+			Source:   "vSphere Networking, PVRDMA Support",
 			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not support NIC teaming.",
 			Run: eachGroup(func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 				sw, lags, names := f.Inventory.Switch(pg.Switch), 0, 0
@@ -73,7 +80,9 @@ func switchChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "DVS-NIOC-005", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fixes: []backends.Kind{backends.KindSwitch}, Source: row.BitfusionGuide + "; vSphere Networking 6.5, p. 182",
+			ID: "DVS-NIOC-005", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
+			Fixes:    []backends.Kind{backends.KindSwitch},
+			Source:   row.BitfusionGuide + "; vSphere Networking 6.5, p. 182",
 			Criteria: "NIOC off / on / on with SR-IOV", Remedy: "Disable Network I/O Control on this switch.",
 			Run: theSwitch(func(f *checks.Facts, sw *backends.Switch) checks.Answer {
 				t := backends.SwitchRef(sw.Name)
@@ -84,7 +93,8 @@ func switchChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "DVS-MTU-006", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, Fixes: []backends.Kind{backends.KindSwitch}, Source: row.BitfusionGuide + ", section 5; " + row.SRIOVStudy,
+			ID: "DVS-MTU-006", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, Fixes: []backends.Kind{backends.KindSwitch},
+			Source:   row.BitfusionGuide + ", section 5; " + row.SRIOVStudy,
 			Criteria: ">= 9000 (or what the answers ask) / 4200 to 8999 / less", Remedy: "Raise the MTU of the DVS; its uplinks flap (KB 419088).",
 			Run: theSwitch(func(f *checks.Facts, sw *backends.Switch) checks.Answer {
 				t, want := backends.SwitchRef(sw.Name), min(9000, cmp.Or(f.Answers.Switch.MTU, 9000))
@@ -98,7 +108,9 @@ func switchChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "DVS-PG-007", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fixes: []backends.Kind{backends.KindPortGroup}, Source: "vhpc-toolkit",
+			ID: "DVS-PG-007", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
+			Fixes:    []backends.Kind{backends.KindPortGroup},
+			Source:   "vhpc-toolkit",
 			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Create the port group with static (early) binding and enough ports.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return backends.Each(f.Answers.PortGroups(), func(name string) checks.Answer {
@@ -107,19 +119,23 @@ func switchChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "DVS-PG-VLAN-008", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fixes: []backends.Kind{backends.KindPortGroup}, Source: "vSphere Networking 6.7, p. 162",
+			ID: "DVS-PG-VLAN-008", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
+			Fixes:    []backends.Kind{backends.KindPortGroup},
+			Source:   "vSphere Networking 6.7, p. 162",
 			Criteria: "VLAN as planned / - / another", Remedy: "Set the VLAN of the port group.",
 			Run: eachGroup(func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 				return row.PassIf(pg.VLAN == strconv.Itoa(f.Answers.Switch.VLAN), t, "VLAN %s, wanted %d", pg.VLAN, f.Answers.Switch.VLAN)
 			}),
 		},
 		{
-			ID: "DVS-PG-SEC-009", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: "vSphere Networking 6.7, p. 154",
+			ID: "DVS-PG-SEC-009", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere Networking 6.7, p. 154",
 			Criteria: "guests keep their MAC, or are allowed to change it / - / a guest changed its MAC without being allowed to", Remedy: "Set MAC address changes to Accept on the port group.",
 			Run: eachGroup(portSecurity),
 		},
 		{
-			ID: "DVS-HEALTH-010", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Source: "vSphere API, DVS health check",
+			ID: "DVS-HEALTH-010", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere API, DVS health check",
 			Criteria: "VLAN and MTU agree with the physical switch / - / they do not; health check off: unknown", Remedy: "Fix VLAN and MTU on the physical switch.",
 			Run: theSwitch(func(_ *checks.Facts, sw *backends.Switch) checks.Answer {
 				t := backends.SwitchRef(sw.Name)

@@ -34,7 +34,8 @@ func physicalChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.GPUDirectGuide + ", Network Switch Configuration",
+			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual,
+			Source:   row.GPUDirectGuide + ", Network Switch Configuration",
 			Criteria: "confirmed, or no PFC is asked for / - / -; else unknown",
 			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then confirm it in the answers (confirmed.switch_pfc).",
 			Run: func(f *checks.Facts) []checks.Answer {

@@ -17,7 +17,8 @@ import (
 func clusterChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide,
+			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide,
 			Criteria: ">= 2 connected hosts that are not in maintenance / 1 / 0",
 			Remedy:   "Select at least two hosts: a test needs a pair.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -55,7 +56,8 @@ func clusterChecks() []checks.Check {
 		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs", "Move cards to the same slots.",
 			row.KubernetesGuide+", Host Configuration", checks.Manual, "slot", slots),
 		{
-			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
+			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide,
 			Criteria: "same GPU models and number / differs / -", Remedy: "Use identical GPUs.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return same(f, "GPUs", func(h *backends.Host) string {
@@ -66,7 +68,8 @@ func clusterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot, Source: row.SRIOVStudy + "; Mellanox DOC-2581",
+			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot,
+			Source:   row.SRIOVStudy + "; Mellanox DOC-2581",
 			Criteria: "same driver parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
 			Run: sameParameters,
 		},

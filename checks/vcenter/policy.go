@@ -14,7 +14,8 @@ import (
 func policyChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "CL-DRS-011", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "vSphere Networking 6.5, p. 153",
+			ID: "CL-DRS-011", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere Networking 6.5, p. 153",
 			Criteria: "DRS off, manual, partial, or off for the VM / fully automated / -",
 			Remedy:   "Add a VM override or an affinity rule: VMs with VFs or passed-through devices cannot migrate.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
@@ -49,7 +50,8 @@ func policyChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
+			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide,
 			Criteria: "the VMs are on different hosts / on one host / -",
 			Remedy:   "Add an anti-affinity rule or move a VM: a pair on the same host measures its memory, not the network.",
 			Run: func(f *checks.Facts) []checks.Answer {

@@ -37,7 +37,8 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-VERSION-002", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.KubernetesGuide + "; vSphere API",
+			ID: "VC-VERSION-002", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide + "; vSphere API",
 			Criteria: ">= 7.0 / 6.5 to 6.7 (no rdmaDevice property) / < 6.5",
 			Remedy:   "Upgrade vCenter.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -45,13 +46,15 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-PRIV-003", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", " + row.KubernetesGuide,
+			ID: "VC-PRIV-003", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.GPUDirectGuide + ", " + row.KubernetesGuide,
 			Criteria: "all / only those for reading / missing for the chosen actions",
 			Remedy:   "Grant the listed privileges to the account.",
 			Run:      privileges,
 		},
 		{
-			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide + "; thresholds are ours",
+			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide + "; thresholds are ours",
 			Criteria: "the clocks of vCenter and the guests differ from this machine's by <= 5 s / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -70,7 +73,8 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-DC-005", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking, PVRDMA Support",
+			ID: "VC-DC-005", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere Networking, PVRDMA Support",
 			Criteria: "all selected hosts in one datacenter / - / no",
 			Remedy:   "Pick hosts from the same datacenter.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -92,7 +96,8 @@ func vCenterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VC-LICENSE-007", Scope: checks.VCenter, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			ID: "VC-LICENSE-007", Scope: checks.VCenter, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Unverified: true,
+			Source:   "unverified",
 			Criteria: "hosts are members of a DVS, so the licence has it / - / the existing DVS has no members; no DVS yet: unknown",
 			Remedy:   "Assign a licence that includes distributed switches.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -104,7 +109,8 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252, KB 379388",
+			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 440252, KB 379388",
 			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
 			Remedy:   "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or add them manually.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {

@@ -40,14 +40,17 @@ func vmAdapterChecks() []checks.Check {
 			Run: row.EachVM(pvrdmaCount),
 		},
 		{
-			ID: "VM-NIC-PROTO-017", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindAdapter}, Source: "vSphere API",
+			ID: "VM-NIC-PROTO-017", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindAdapter},
+			Source:   "vSphere API",
 			Criteria: "all adapters use the planned protocol / - / mixed", Remedy: "Set the same device protocol on every VM.",
 			Run: eachAdapter("pvrdma", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
 				return row.PassIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, cmp.Or(a.Protocol, "none"), f.Answers.PVRDMA.Protocol)
 			}),
 		},
 		{
-			ID: "VM-NIC-CONNECT-018", Scope: checks.VM, Link: checks.InVM, Quick: true, Fixes: []backends.Kind{backends.KindAdapter}, Source: row.BitfusionGuide + ", step 6",
+			ID: "VM-NIC-CONNECT-018", Scope: checks.VM, Link: checks.InVM, Quick: true, Fixes: []backends.Kind{backends.KindAdapter},
+			Source:   row.BitfusionGuide + ", step 6",
 			Criteria: "connected and connected at power-on / at power-on only / no", Remedy: "Connect the adapter, also at power-on.",
 			Run: eachAdapter("pvrdma sriov", func(_ *checks.Facts, t backends.Ref, v *backends.VM, a *backends.Adapter) checks.Answer {
 				if !a.Start {
@@ -57,7 +60,9 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindAdapter}, Source: row.KubernetesGuide,
+			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindAdapter},
+			Source:   row.KubernetesGuide,
 			Criteria: "a PVRDMA adapter is connected to each planned port group of the DVS / - / connected elsewhere, or there is none", Remedy: "Reconnect the adapter to the right port group.",
 			Run: row.EachVM(onGroups),
 		},
@@ -69,7 +74,9 @@ func vmAdapterChecks() []checks.Check {
 			Run:      row.EachVM(guestOS),
 		},
 		{
-			ID: "VM-SRIOV-MTU-020", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true, Fixes: []backends.Kind{backends.KindAdapter}, Source: row.SRIOVStudy + "; vhpc-toolkit",
+			ID: "VM-SRIOV-MTU-020", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true,
+			Fixes:    []backends.Kind{backends.KindAdapter},
+			Source:   row.SRIOVStudy + "; vhpc-toolkit",
 			Criteria: "the guest may change the MTU / it may not, and 1500 is planned / it may not", Remedy: "Allow the guest to change the MTU.",
 			Run: eachAdapter("sriov", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
 				if a.GuestMTU {
@@ -82,7 +89,9 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-SRIOV-PF-021", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true, Fixes: []backends.Kind{backends.KindAdapter}, Source: "Broadcom KB 309346",
+			ID: "VM-SRIOV-PF-021", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true,
+			Fixes:    []backends.Kind{backends.KindAdapter},
+			Source:   "Broadcom KB 309346",
 			Criteria: "the PF of the adapter is on this host and has VFs / - / it is not, or there is no adapter", Remedy: "Choose the PF again.",
 			Run: row.EachVM(pfIsHere),
 		},

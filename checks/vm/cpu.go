@@ -16,7 +16,8 @@ import (
 func vmTuningChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "HPE: GPU memory sizing",
+			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   "HPE: GPU memory sizing",
 			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Give the VM more memory.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				w, err := f.Window(v)
@@ -34,7 +35,9 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindLatency}, Source: row.SRIOVStudy + ", Table 1",
+			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true,
+			Fixes:    []backends.Kind{backends.KindLatency},
+			Source:   row.SRIOVStudy + ", Table 1",
 			Criteria: "latency sensitivity high with full reservations, or not asked for / asked for and not high / high without reservations",
 			Remedy:   "Set latency sensitivity to high, with full reservations.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
@@ -48,7 +51,8 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindCPU}, Source: "vhpc-toolkit",
+			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindCPU},
+			Source:   "vhpc-toolkit",
 			Criteria: "vCPU x MHz reserved, or latency sensitivity is not high / partly / nothing", Remedy: "Reserve the CPU.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				h := f.Inventory.Host(v.Host)

@@ -29,14 +29,17 @@ const (
 func vmGPUChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 3.1",
+			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.GPUDirectGuide + ", section 3.1",
 			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never change the firmware type of an installed guest.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(v.Firmware == "efi", t, "firmware %s", cmp.Or(v.Firmware, "none"))
 			}),
 		},
 		{
-			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindExtra}, Source: row.GPUDirectGuide + "; Dell KB 000199172",
+			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true,
+			Fixes:    []backends.Kind{backends.KindExtra},
+			Source:   row.GPUDirectGuide + "; Dell KB 000199172",
 			Criteria: "TRUE, or the BARs fit below 4 GB / - / absent", Remedy: "Write " + keyUse64 + " = TRUE.",
 			Run: row.EachVM(windowed(func(_ *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer {
 				on, _ := vmx(v, keyUse64)
@@ -44,13 +47,16 @@ func vmGPUChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindExtra},
+			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true,
+			Fixes:    []backends.Kind{backends.KindExtra},
 			Source:   "Broadcom KB 323402; " + row.GPUDirectGuide + ", section 3.6",
 			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Calculate the size again (rdma-setup mmio).",
 			Run: row.EachVM(windowed(mmioSize)),
 		},
 		{
-			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindExtra}, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true,
+			Fixes:    []backends.Kind{backends.KindExtra},
+			Source:   row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Extra == nil {
@@ -66,7 +72,8 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-PTCOUNT-026", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
+			ID: "VM-PTCOUNT-026", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 309986",
 			Criteria: "devices within the limit of the hardware version / - / more", Remedy: "Remove devices or upgrade the hardware version.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				u1 := false
@@ -85,21 +92,24 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NESTED-027", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 437651",
+			ID: "VM-NESTED-027", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   "Broadcom KB 437651",
 			Criteria: "nested virtualisation off / - / on", Remedy: "Disable nested virtualisation.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(!v.Nested, t, "nested virtualisation is %s", row.OnOff(v.Nested))
 			}),
 		},
 		{
-			ID: "VM-FT-028", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking, DirectPath I/O",
+			ID: "VM-FT-028", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere Networking, DirectPath I/O",
 			Criteria: "fault tolerance off / - / on", Remedy: "Disable fault tolerance.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(!v.FaultTolerant, t, "fault tolerance is %s", row.OnOff(v.FaultTolerant))
 			}),
 		},
 		{
-			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: row.ScalingGuide + " (quotes in its listing)",
+			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   row.ScalingGuide + " (quotes in its listing)",
 			Criteria: "each key once, in the usual spelling, without quotes / unusual spelling / twice, or quotes in a value", Remedy: "Remove duplicate VMX keys, and quotes from their values.",
 			Run: row.EachVM(extraKeys),
 		},

@@ -34,7 +34,8 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindHardware}, Source: "Broadcom KB 328676; vSphere Networking, PVRDMA Support",
+			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindHardware},
+			Source:   "Broadcom KB 328676; vSphere Networking, PVRDMA Support",
 			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
@@ -49,7 +50,9 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fixes: []backends.Kind{backends.KindHardware}, Source: "bosh-vsphere-cpi PR 370",
+			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true,
+			Fixes:    []backends.Kind{backends.KindHardware},
+			Source:   "bosh-vsphere-cpi PR 370",
 			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17", Remedy: "Upgrade the hardware version to 17 for Dynamic DirectPath.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				dynamic := slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "dynamic") })
@@ -70,21 +73,24 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-SNAP-005", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking 6.5, p. 153",
+			ID: "VM-SNAP-005", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere Networking 6.5, p. 153",
 			Criteria: "no snapshot / - / some", Remedy: "Delete or consolidate the snapshots first.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(v.Snapshots == 0, t, "%d snapshots", v.Snapshots)
 			}),
 		},
 		{
-			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
+			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix,
+			Source:   "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Snapshots > 0, t, "%d snapshots", v.Snapshots)
 			}),
 		},
 		{
-			ID: "VM-MEMRES-007", Scope: checks.VM, Link: checks.InVM, Quick: true, Fixes: []backends.Kind{backends.KindMemory}, Source: "vSphere Networking 6.5, p. 167",
+			ID: "VM-MEMRES-007", Scope: checks.VM, Link: checks.InVM, Quick: true, Fixes: []backends.Kind{backends.KindMemory},
+			Source:   "vSphere Networking 6.5, p. 167",
 			Criteria: "all memory reserved / not reserved, with PVRDMA / not reserved, with SR-IOV or GPUDirect", Remedy: "Reserve all guest memory.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				switch {
@@ -97,7 +103,8 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fixes: []backends.Kind{backends.KindDevice, backends.KindAdapter},
+			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true,
+			Fixes:    []backends.Kind{backends.KindDevice, backends.KindAdapter},
 			Source:   "Broadcom KB 309986, decimal address of a PCI device; VMX key pfId unverified",
 			Criteria: "the VMX keys match the devices / no keys yet / they name other devices", Remedy: "Remove the device and add it again, so that both agree.",
 			Run: row.EachVM(addressesAgree),
