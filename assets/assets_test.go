@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -147,5 +148,41 @@ func TestDistroFor(t *testing.T) {
 	all, err := assets.Managed()
 	if err != nil || slices.Contains(all, "libmlx4-1") || slices.Contains(all, "ibutils") || !slices.Contains(all, "libibverbs-utils") {
 		t.Errorf("virtual or removed packages are asked for, or EL's are not: %v %v", all, err)
+	}
+}
+
+func TestDriverRemedy(t *testing.T) {
+	const another = "(Ubuntu 20.04 or later, RHEL 8 or 9 and rebuilds), or mode sriov"
+	for name, c := range map[string]struct {
+		driver, kernel, id, version string
+		like                        []string
+		want                        string
+	}{
+		"Ubuntu 24.04":      {"vmw_pvrdma", "6.8.0-31-generic", "ubuntu", "24.04", []string{"debian"}, "install linux-modules-extra-6.8.0-31-generic, or"},
+		"Linux Mint":        {"vmw_pvrdma", "5.15.0-25-generic", "linuxmint", "21", []string{"ubuntu", "debian"}, "install linux-modules-extra-5.15.0-25-generic"},
+		"Debian 12":         {"vmw_pvrdma", "6.1.0-26-amd64", "debian", "12", nil, "no kernel package of Debian 11 to 13 has it: use a guest whose kernel has it " + another},
+		"Debian 12, sriov":  {"mlx5_ib", "6.1.0-26-amd64", "debian", "12", nil, "install linux-image-amd64"},
+		"Rocky 9.2":         {"vmw_pvrdma", "5.14.0-284.el9", "rocky", "9.2", []string{"rhel"}, "install kernel-modules-5.14.0-284.el9"},
+		"RHEL 10.0":         {"vmw_pvrdma", "6.12.0-55.el10", "rhel", "10.0", []string{"fedora"}, "no kernel package of RHEL 10 and rebuilds has it"},
+		"RHEL 10.0, sriov":  {"mlx5_ib", "6.12.0-55.el10", "rhel", "10.0", nil, "install kernel-modules-6.12.0-55.el10"},
+		"a rebuild like 10": {"vmw_pvrdma", "6.12.0", "eurolinux", "10.1", []string{"rhel"}, "no kernel package of RHEL 10"},
+		"older than known":  {"vmw_pvrdma", "3.10.0", "centos", "7", []string{"rhel", "fedora"}, "use a kernel for which modinfo finds vmw_pvrdma, or a guest"},
+		"Alpine":            {"mlx5_ib", "6.6", "alpine", "3.19", nil, "use a kernel for which modinfo finds mlx5_ib, or a guest"},
+	} {
+		got := assets.DriverRemedy(c.driver, c.kernel, c.id, c.version, c.like)
+		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "sriov") && c.driver != "vmw_pvrdma" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	rows, err := assets.Kernels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range rows {
+		for _, driver := range []string{"vmw_pvrdma", "mlx5_ib"} {
+			if _, known := k.Packages[driver]; !known || k.Name == "" || k.From == "" || k.Source == "" {
+				t.Errorf("%+v", k)
+			}
+		}
 	}
 }

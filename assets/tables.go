@@ -23,8 +23,6 @@ type Distro struct {
 	// VMware, 2021, "known issue" of Ubuntu), or it has no device at all: if udev loads it before vmxnet3 it fails ("failed to
 	// get vmxnet3 device", seen with the real driver on Debian 12).
 	Reload bool `yaml:"reload"`
-	// ModulesPackage is the package with missing kernel modules; KERNEL is replaced by uname -r.
-	ModulesPackage string `yaml:"modules_package"`
 	// OFED are the packages that mlnxofedinstall --add-kernel-support requires; KERNEL is replaced by uname -r.
 	OFED   []string `yaml:"ofed"`
 	Source string   `yaml:"source"`

@@ -239,6 +239,17 @@ func TestGuestsOfVMsThatAreOff(t *testing.T) {
 	}
 }
 
+// A guest whose distribution builds no kernel with the driver is told what it can use, not which package to install.
+func TestDriverThatNoKernelHas(t *testing.T) {
+	f := healthy(p)
+	g := &f.Inventory.Guests[0]
+	g.OS, g.Version, g.Like, g.Available, g.Loaded = "debian", "12", nil, []string{"mlx5_core"}, nil
+	r := run(f, checks.Selection{Only: []string{"GST-OS-001"}})[0]
+	if r.Status != checks.Fail || !strings.HasPrefix(r.Remedy, "No kernel package of Debian 11 to 13 has it: ") || !strings.HasSuffix(r.Remedy, "or mode sriov.") {
+		t.Errorf("%s: %s", r.Status, r.Remedy)
+	}
+}
+
 // A check without answers surveys no guest, which does not raise the status.
 func TestGuestsThatNobodyAsked(t *testing.T) {
 	f := healthy(p)

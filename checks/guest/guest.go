@@ -29,10 +29,15 @@ func guestChecks() []checks.Check {
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"
 				if f.Answers.Mode == answers.PVRDMA {
-					module = "vmw_pvrdma"
+					module = backends.PVRDMAModule
 				}
 				ok := slices.Contains(g.Available, module) || slices.Contains(g.Loaded, module)
-				return row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
+				a := row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
+				if module == backends.PVRDMAModule {
+					remedy := assets.DriverRemedy(module, g.Kernel, g.OS, g.Version, g.Like)
+					a.Remedy = strings.ToUpper(remedy[:1]) + remedy[1:] + "."
+				}
+				return a
 			}),
 		},
 		{

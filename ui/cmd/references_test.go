@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -25,7 +26,7 @@ const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run T
 // TestReferences compares the references in assets/docs with the table of keys, the catalogue and the command tree.
 func TestReferences(t *testing.T) {
 	for name, generated := range map[string]string{
-		"answers": keyReference(), "check-list": checkReference(), "cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})), "releases": releaseReference(t), "sources": sourceReference(t),
+		"answers": keyReference(), "check-list": checkReference(), "cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})), "pvrdma": kernelReference(t), "releases": releaseReference(t), "sources": sourceReference(t),
 	} {
 		path := "../../assets/docs/" + name + ".md"
 		b, err := os.ReadFile(path)
@@ -113,6 +114,21 @@ func keyReference() string {
 			b.WriteString(" Required.")
 		}
 		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// kernelReference returns the table of kernels that have the driver of PVRDMA.
+func kernelReference(t *testing.T) string {
+	rows, err := assets.Kernels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| distribution | package with vmw_pvrdma | source |\n|---|---|---|\n")
+	for _, k := range rows {
+		p := strings.ReplaceAll(cmp.Or(k.Packages[backends.PVRDMAModule], "none"), "KERNEL", "`uname -r`")
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", k.Name, p, k.Source)
 	}
 	return b.String()
 }

@@ -111,11 +111,7 @@ func (g *guestPart) usable() bool {
 		driver = "mlx5_ib"
 	}
 	if len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
-		remedy := "use a kernel that has it"
-		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
-			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)
-		}
-		g.Refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver %s", f.Kernel, driver)
+		g.Refuse(g.ref, "GST-OS-001", assets.DriverRemedy(driver, f.Kernel, f.OS, f.Version, f.Like), "kernel %s has no driver %s", f.Kernel, driver)
 		ok = false
 	}
 	_, supported := assets.DistroFor(f.OS, f.Version, f.Like)

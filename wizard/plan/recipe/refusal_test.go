@@ -28,6 +28,19 @@ func refusals(t *testing.T, a *answers.Answers, inv *backends.Inventory, opts pl
 	return r.Refusals
 }
 
+// A remedy can be followed on the guest at hand: none names a package that would not help.
+func TestRemedyOfKernelWithoutDriver(t *testing.T) {
+	for version, want := range map[string]string{"8.8": "install kernel-modules-", "10.0": "no kernel package of RHEL 10"} {
+		inv := newInventory(2)
+		g := &inv.Guests[1]
+		g.OS, g.Version, g.Like, g.Available = "rhel", version, nil, []string{"ib_umad"}
+		r := refusals(t, newAnswers(inv), inv, plan.Options{})
+		if len(r) != 1 || !strings.HasPrefix(r[0].Remedy, want) {
+			t.Errorf("RHEL %s: %+v", version, r)
+		}
+	}
+}
+
 // TestRefusalsByInventory: each case breaks one thing; exactly one refusal names target and check.
 func TestRefusalsByInventory(t *testing.T) {
 	type world struct {
