@@ -42,7 +42,7 @@ func TestE2ESessions(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			env, file := lossless(t, bin)
 			term := start(t, bin, env, "-f", file)
-			term.session([2]string{"vCenter address", f2}, [2]string{"not measured", "\r"}, [2]string{"Which hosts should be set up", "\r"})
+			term.session([2]string{"vCenter address", f2}, [2]string{"not set up", "\r"}, [2]string{"Which hosts should be set up", "\r"})
 			term.session(pages...)
 			term.shows("Which VMs get an RDMA")
 			term.resize(80, 24)
