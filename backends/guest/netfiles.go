@@ -213,9 +213,6 @@ func (g *Guests) tryNetplan(ctx context.Context, vm string, n *network, f netcon
 	if p := after.problem(); p != nil {
 		return refused(p)
 	}
-	if len(after.generated()) == 0 {
-		return nil
-	}
 	was, err := netconf.Generated(n.files, before.generated(), n.links)
 	if err != nil {
 		return refused(problem(err))

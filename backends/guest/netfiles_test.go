@@ -26,6 +26,8 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 			text: management + "    ens224f0:\n      dhcp4: yes\n      dhcp6: no\n"},
 		{name: "cloud-init's profile (canonical/cloud-init#3671)", os: "rocky-9", file: "/etc/NetworkManager/system-connections/cloud-init-ens224f0.nmconnection",
 			text: "[connection]\nid=cloud-init ens224f0\nuuid=00000000-0000-5000-8000-000000000001\nautoconnect-priority=120\ntype=ethernet\ninterface-name=ens224f0\n\n[ipv4]\nmethod=auto\nmay-fail=true\n"},
+		{name: "a profile with a high priority", os: "rocky-9", file: "/etc/NetworkManager/system-connections/static.nmconnection",
+			text: "[connection]\nid=Wired static\ntype=ethernet\ninterface-name=ens224f0\nautoconnect=true\nautoconnect-priority=900\n\n[ethernet]\nmtu=1500\n\n[ipv4]\nmethod=manual\naddress1=172.16.9.13/24\n"},
 		{name: "a profile with the highest priority (metal3-io/metal3-dev-env#1062)", os: "rocky-9", refused: "/etc/NetworkManager/system-connections/top.nmconnection",
 			file: "/etc/NetworkManager/system-connections/top.nmconnection",
 			text: "[connection]\nid=top\ntype=ethernet\ninterface-name=ens224f0\nautoconnect-priority=999\n\n[ipv4]\nmethod=auto\n"},
