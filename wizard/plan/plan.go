@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -99,7 +100,7 @@ func (c Ceiling) With(more Ceiling) Ceiling {
 // Exceeds returns the first thing in p that the ceiling does not cover, "" if everything is covered.
 func (c Ceiling) Exceeds(p Plan) string {
 	for _, ch := range p.Changes {
-		if !c.Changes[ch.ID()] {
+		if !c.Changes[ch.ID()] && !(ch.Kind == backends.KindRestart && c.powersOff(ch.Target.Name)) {
 			return ch.ID()
 		}
 	}
@@ -111,6 +112,17 @@ func (c Ceiling) Exceeds(p Plan) string {
 		return fmt.Sprintf("%d VM power cycles instead of %d", n.PowerCycles, c.PowerCycles)
 	}
 	return ""
+}
+
+// powersOff reports whether the ceiling covers a change of a VM, for which the VM is powered off: its guest may be restarted too, if a
+// resume finds that it is the first one now.
+func (c Ceiling) powersOff(vm string) bool {
+	for id := range c.Changes {
+		if strings.HasPrefix(id, backends.VMRef(vm).String()+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // A Refusal is one reason why no plan is possible for a target: what, where, why, and the remedy.
