@@ -62,11 +62,13 @@ func (n *network) differs(before *network, ours string) []string {
 func (n *network) withoutOurs() *network {
 	others := n.without(func(i backends.Interface) bool {
 		c, _ := n.of(i.Name)
-		return strings.Contains(path.Base(c.File), "rdma-setup")
+		return isOurNetwork(c)
 	})
 	others.powered = true
 	return others
 }
+
+func isOurNetwork(c netconf.Effective) bool { return strings.Contains(path.Base(c.File), "rdma-setup") }
 
 // without returns a network without some interfaces.
 func (n *network) without(drop func(backends.Interface) bool) *network {
@@ -78,9 +80,14 @@ func (n *network) without(drop func(backends.Interface) bool) *network {
 	return &others
 }
 
-// present returns a network without the cards that another one does not have: a run that powers a VM off may remove its adapter.
+// present returns a network without the cards that another one does not have, because a run that powers a VM off may remove its adapter,
+// and without those that had no configuration and have one of this program, because another run may set the address meanwhile.
 func (n *network) present(in *network) *network {
 	return n.without(func(was backends.Interface) bool {
+		_, named := n.of(was.Name)
+		if now, _ := in.of(was.Name); !named && isOurNetwork(now) {
+			return true
+		}
 		return !was.Virtual && was.MAC != "" && !slices.ContainsFunc(in.interfaces, func(i backends.Interface) bool { return i.MAC == was.MAC })
 	})
 }
