@@ -109,7 +109,7 @@ func (p program) Add(files []File, links []Link, want Static) (File, error) {
 	was, _ := Of(before, want.Name)
 	switch {
 	case was.Unmanaged:
-		return File{}, &Refusal{File: was.File, Why: want.Name + " is to be left alone", Hint: "Remove " + want.Name + " from what the file excludes."}
+		return File{}, &Refusal{File: was.File, Why: want.Name + " is to be left alone", Hint: "Remove " + want.Name + " from what the file excludes (NM_CONTROLLED=no, unmanaged-devices, Unmanaged=yes)."}
 	case was.Master != "":
 		return File{}, &Refusal{File: was.File, Why: want.Name + " is a member of " + was.Master, Hint: "Remove the interface from it first."}
 	case len(was.Uppers) > 0:
