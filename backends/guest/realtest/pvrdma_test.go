@@ -7,14 +7,40 @@ import (
 	"testing"
 )
 
+// catchAll is the only netplan file of many templates (canonical/subiquity issue 2257): one stanza for every interface. An earlier release
+// narrowed it to the RDMA adapter, with a file as narrowed.
+const (
+	catchAll = `network:
+  version: 2
+  ethernets:
+    all:
+      match: {name: "en*"}
+      dhcp4: true
+      optional: true
+`
+	narrowed = `network:
+  version: 2
+  ethernets:
+    all:
+      match: {macaddress: "$(cat /sys/class/net/ens192f0/address)"}
+      set-name: ens192f0
+      dhcp4: false
+      dhcp6: false
+      mtu: 9000
+      addresses: [192.168.50.11/24]
+`
+)
+
 // TestE2EPVRDMA sets up a guest that has a pvrdma device with VMware's own driver, and already has the packages. Its traffic would
-// not be real, so nothing is measured here.
+// not be real, so nothing is measured here. Its network is one stanza for every interface.
 func TestE2EPVRDMA(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 1, true)
 	good := s.answers("ubuntu")
-	bare := s.facts()
 	guest := s.guests[0]
+	guest.run("cat >/etc/netplan/01-management.yaml <<'EOF'\n" + catchAll + "EOF")
+	guest.reboot()
+	bare := s.facts()
 	if full() {
 		s.killedInside(good)
 	}
@@ -47,5 +73,13 @@ func TestE2EPVRDMA(t *testing.T) {
 	s.scenario("rollback with the real vmw_pvrdma", func(t *testing.T) {
 		s.must(0, "rollback", s.firstRun(), "--yes")
 		s.unchanged(bare)
+	})
+	s.scenario("a guest whose management stanza an earlier release narrowed", func(t *testing.T) {
+		guest.run("umask 077; cat >/etc/netplan/60-rdma-setup-RDMA-PG.yaml <<EOF\n# Written by rdma-setup: the RDMA adapter on RDMA-PG.\n" + narrowed + "EOF")
+		out, _, _ := s.run("check", "-f", good, "-o", "json")
+		s.says(out, `"GST-NETFILES-044"`, `/etc/netplan/60-rdma-setup-RDMA-PG.yaml`)
+		s.must(0, "apply", "-f", good, "--yes")
+		guest.reboot() // it would not come back
+		s.configured()
 	})
 }
