@@ -379,8 +379,11 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) 
 	}
 	c.Drop()
 	if err == nil {
-		if differs, derr := g.settled(ctx, vm, before, t.nic.Name); derr == nil && len(differs) > 0 {
+		switch differs, derr := g.settled(ctx, vm, before, t.nic.Name, g.options.Settle); {
+		case len(differs) > 0:
 			return g.undo(ctx, vm, t, differs)
+		case derr != nil: // not compared, so not confirmed: the guest takes it back
+			return g.takenBack(ctx, vm, t, false, derr)
 		}
 	}
 	if _, cerr = g.ask(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {

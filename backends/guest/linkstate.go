@@ -92,10 +92,12 @@ func (n *network) present(in *network) *network {
 	})
 }
 
-// settled compares the network with before, and waits for a bounded time until the interfaces are as they were.
-func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string) (differs []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, g.options.Settle)
+// settled compares the network with before, and waits at most so long until the interfaces are as they were. The error is that of the
+// last read if none succeeded: then nothing was compared.
+func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string, limit time.Duration) (differs []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	compared := false
 	for {
 		r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
 		if rerr == nil {
@@ -103,7 +105,8 @@ func (g *Guests) settled(ctx context.Context, vm string, before *network, ours s
 			if differs = now.differs(before, ours); len(differs) == 0 {
 				return nil, nil
 			}
-		} else if differs == nil {
+			compared, err = true, nil
+		} else if !compared {
 			err = rerr
 		}
 		select {

@@ -130,8 +130,9 @@ func (n *network) rivals() map[string]backends.FileProblem {
 		if n.management[l.Name] != "" {
 			continue
 		}
-		mine := func(f netconf.File) bool { // of an address that it already has
-			return strings.Contains(path.Base(f.Path), "rdma-setup") && strings.Contains(strings.ToLower(f.Content), l.MAC)
+		mine := func(f netconf.File) bool { // of an address that it already has; ifupdown's has no MAC
+			return strings.Contains(path.Base(f.Path), "rdma-setup") && (strings.Contains(strings.ToLower(f.Content), l.MAC) ||
+				path.Dir(f.Path) == "/etc/network/interfaces.d" && slices.Contains(strings.Fields(f.Content), l.Name))
 		}
 		try(l.Name, slices.DeleteFunc(slices.Clone(n.files), mine), n.links, netconf.NIC{Name: l.Name, MAC: l.MAC})
 	}

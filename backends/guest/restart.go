@@ -52,7 +52,7 @@ func (g *Guests) same(ctx context.Context, vm string, before *network, withoutOu
 	if withoutOurs {
 		before = before.withoutOurs()
 	}
-	differs, err := g.settled(ctx, vm, before, "")
+	differs, err := g.settled(ctx, vm, before, "", 2*g.options.Settle) // a lease behind a port that spanning tree blocks for 30 s, for example
 	switch {
 	case err != nil:
 		return err

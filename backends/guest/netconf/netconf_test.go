@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +181,55 @@ func TestUnmanagedByMAC(t *testing.T) {
 		if is := err != nil && strings.HasPrefix(err.Error(), f.Path); is != refused {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// Files that no parser survives unless it counts are refused by name, and settings of the wrong type are left out.
+func TestHostileNetplan(t *testing.T) {
+	p, _ := netconf.For(netconf.Netplan)
+	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}}
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n" +
+		"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nnetwork: {version: 2, ethernets: {ens192: {addresses: *e}}}\n"
+	for text, refused := range map[string]bool{
+		bomb: true,
+		"network: &a {version: 2, ethernets: *a}\n": true,
+		"network: {renderer: NetworkManager, ethernets: {ens192: {dhcp4: true, networkmanager: {passthrough: {connection.permissions: [x]}}}}}\n": false,
+	} {
+		_, err := p.Effective([]netconf.File{{Path: "/etc/netplan/50.yaml", Content: text}}, links)
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "/etc/netplan/50.yaml") {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+}
+
+// Links of containers come and go: files that fit any interface say nothing about them.
+func TestLinksOfContainersAreNotNamed(t *testing.T) {
+	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}, {Name: "veth1a2b", MAC: "02:00:00:00:00:07"}, {Name: "br0", MAC: "02:00:00:00:00:08"}}
+	for system, files := range map[netconf.System][]netconf.File{
+		netconf.Networkd: {{Path: "/etc/systemd/network/zz-default.network", Content: "[Match]\nName=*\n[Network]\nDHCP=yes\n"},
+			{Path: "/etc/systemd/network/br0.network", Content: "[Match]\nName=br0\n[Network]\nDHCP=yes\n"}},
+		netconf.NetworkManager: {{Path: "/etc/NetworkManager/system-connections/any.nmconnection", Content: "[connection]\nid=any\ntype=ethernet\n[ipv4]\nmethod=auto\n"},
+			{Path: "/etc/NetworkManager/system-connections/br0.nmconnection", Content: "[connection]\nid=br0\ntype=bridge\ninterface-name=br0\n[ipv4]\nmethod=auto\n"}},
+	} {
+		p, _ := netconf.For(system)
+		all, err := p.Effective(files, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for link, want := range map[string]bool{"ens192": true, "veth1a2b": false, "br0": true} {
+			if _, named := netconf.Of(all, link); named != want {
+				t.Errorf("%s: %s is configured: %t", system, link, named)
+			}
+		}
+	}
+}
+
+// netplan-generate(8): /run comes before /etc. netplan 0.106 of Debian 12 does so.
+func TestRunHidesEtcOfNetplan(t *testing.T) {
+	p, _ := netconf.For(netconf.Netplan)
+	all, err := p.Effective([]netconf.File{{Path: "/etc/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.1/24]}}}\n"},
+		{Path: "/run/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.2/24]}}}\n"}}, []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}})
+	if e, _ := netconf.Of(all, "ens192"); err != nil || e.File != "/run/netplan/50.yaml" || !slices.Equal(e.Addresses, []string{"10.0.0.2/24"}) {
+		t.Errorf("%v, %+v", err, e)
 	}
 }

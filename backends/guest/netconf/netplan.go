@@ -16,7 +16,7 @@ import (
 type netplan struct{}
 
 // netplanDirs are its directories; a file hides one of the same name in a later directory (netplan-generate(8)).
-var netplanDirs = []string{"/etc/netplan", "/run/netplan", "/lib/netplan", "/usr/lib/netplan"}
+var netplanDirs = []string{"/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan"}
 
 func isNetplan(file string) bool {
 	return isIn(file, netplanDirs...) && strings.HasSuffix(file, ".yaml")

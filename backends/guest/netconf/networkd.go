@@ -118,6 +118,12 @@ func (u unit) matches(l Link) bool {
 	return some
 }
 
+// names reports whether the file has the name itself, not a pattern. Interfaces that are not cards come and go with containers: a file
+// for all of them says nothing about one.
+func (u unit) names(l Link) bool {
+	return slices.ContainsFunc(u.all("Match", "Name"), func(v string) bool { return slices.Contains(strings.Fields(v), l.Name) })
+}
+
 // matchList matches lists of patterns. A "!" before the first of a list inverts all of it.
 func matchList(lists []string, value string, fold bool) bool {
 	matched, positive := false, false
@@ -149,7 +155,7 @@ func (networkd) Effective(files []File, links []Link) (all []Effective, err erro
 	networks, names := units(files, ".network"), units(files, ".link")
 	for _, l := range links {
 		e := Effective{Link: l.Name, Renderer: Networkd}
-		if at := slices.IndexFunc(networks, func(u unit) bool { return u.matches(l) }); at >= 0 {
+		if at := slices.IndexFunc(networks, func(u unit) bool { return u.matches(l) }); at >= 0 && (l.Device || networks[at].names(l)) {
 			networks[at].says(&e)
 		}
 		if at := slices.IndexFunc(names, func(u unit) bool { return u.matches(l) }); at >= 0 && l.Device {

@@ -149,7 +149,7 @@ func keyfile(f File) (c profile) {
 			return matchSpecs(strings.FieldsFunc(s.get("match", key), semicolon), value)
 		}
 		c.fits = func(l Link) bool {
-			return l.Type == "" && (mac == "" || mac == l.MAC) && (name == "" || name == l.Name) && !slices.Contains(strings.FieldsFunc(not, semicolon), l.MAC) &&
+			return l.Type == "" && (l.Device || name == l.Name) && (mac == "" || mac == l.MAC) && (name == "" || name == l.Name) && !slices.Contains(strings.FieldsFunc(not, semicolon), l.MAC) &&
 				match("interface-name", l.Name) && match("driver", l.Driver) && match("path", l.Path)
 		}
 	case name != "": // a virtual interface

@@ -108,6 +108,9 @@ func merge(a, b map[string]any) {
 	}
 }
 
+// mostNodes bounds what a file becomes: an alias may contain itself, or others that multiply.
+const mostNodes = 100_000
+
 // yamlLine is the line that the parser names.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
@@ -128,7 +131,11 @@ func readYAML(f File) (map[string]any, error) {
 		}
 		return nil, invalid(line, err.Error())
 	}
-	top, ok := value(&node).(map[string]any)
+	nodes := mostNodes
+	top, ok := value(&node, &nodes).(map[string]any)
+	if nodes < 0 {
+		return nil, invalid(0, "its aliases (*name) make it larger than any configuration")
+	}
 	if _, is := top["network"].(map[string]any); ok && (is || top["network"] == nil) {
 		if at, id := badStanza(&node); at > 0 {
 			return nil, invalid(at, "the stanza "+id+" is no mapping")
@@ -140,22 +147,28 @@ func readYAML(f File) (map[string]any, error) {
 	return nil, nil
 }
 
-func value(n *yaml.Node) any {
+// value returns what a node stands for, until left is used up.
+func value(n *yaml.Node, left *int) any {
+	if *left--; *left < 0 {
+		return nil
+	}
 	switch n.Kind {
 	case yaml.DocumentNode:
-		return value(n.Content[0])
+		return value(n.Content[0], left)
 	case yaml.AliasNode:
-		return value(n.Alias)
+		return value(n.Alias, left)
 	case yaml.MappingNode:
 		m := map[string]any{}
 		for k, v := range pairs(n) {
-			merge(m, map[string]any{k.Value: value(v)})
+			if of := value(v, left); *left >= 0 {
+				merge(m, map[string]any{k.Value: of})
+			}
 		}
 		return m
 	case yaml.SequenceNode:
 		l := []any{}
 		for _, c := range n.Content {
-			l = append(l, value(c))
+			l = append(l, value(c, left))
 		}
 		return l
 	}

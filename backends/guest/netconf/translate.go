@@ -181,9 +181,10 @@ func (p *plans) profile(s *stanza) string {
 	}
 	s.addresses(&l)
 	for key, v := range sorted(through) {
-		if section, k, ok := strings.Cut(key, "."); ok && v != nil {
+		section, k, ok := strings.Cut(key, ".")
+		if text, is := v.(string); ok && is {
 			l.WriteString("[" + section + "]\n")
-			l.set(k, v.(string))
+			l.set(k, text)
 		}
 	}
 	return l.String()
