@@ -45,7 +45,7 @@ func TestE2EPVRDMA(t *testing.T) {
 		s.killedInside(good)
 	}
 	if !s.scenario("apply with the real vmw_pvrdma, packages present", func(t *testing.T) {
-		out, errs := s.must(0, "apply", "-f", good, "--yes")
+		out, errs := s.done("apply", "-f", good, "--yes")
 		if strings.Contains(out+errs, "install packages") {
 			t.Errorf("packages that are there are installed:\n%s%s", out, errs)
 		}
@@ -60,7 +60,7 @@ func TestE2EPVRDMA(t *testing.T) {
 	s.understood(guest)
 	s.scenario("vmw_pvrdma was unloaded, and the port is down with its interface", func(*testing.T) {
 		guest.run("modprobe -r vmw_pvrdma; ip link set ens192f0 down")
-		out, errs := s.must(0, "apply", "-f", good, "--yes")
+		out, errs := s.done("apply", "-f", good, "--yes")
 		s.says(out+errs, `load RDMA modules`, `bring RDMA port up`)
 		s.configured()
 	})
@@ -78,7 +78,7 @@ func TestE2EPVRDMA(t *testing.T) {
 		guest.run("umask 077; cat >/etc/netplan/60-rdma-setup-RDMA-PG.yaml <<EOF\n# Written by rdma-setup: the RDMA adapter on RDMA-PG.\n" + narrowed + "EOF")
 		out, _, _ := s.run("check", "-f", good, "-o", "json")
 		s.says(out, `"GST-NETFILES-044"`, `/etc/netplan/60-rdma-setup-RDMA-PG.yaml`)
-		s.must(0, "apply", "-f", good, "--yes")
+		s.done("apply", "-f", good, "--yes")
 		guest.reboot() // it would not come back
 		s.configured()
 	})

@@ -63,7 +63,7 @@ func TestE2ERails(t *testing.T) {
 			m.run("rdma link add rxe1 type rxe netdev ens224")
 			before[i] = m.run(network)
 		}
-		out, errs := two.must(0, "apply", "-f", answers, "--yes")
+		out, errs := two.done("apply", "-f", answers, "--yes")
 		two.says(out+errs, `arp_ignore 1, arp_announce 2, rp_filter 2`, `routing table 5002`)
 		for i, m := range s.guests {
 			want := fmt.Sprintf(`ens192 192.168.50.%[1]d/24
