@@ -18,6 +18,7 @@ import (
 var notRun = map[string]string{
 	"deploy server.ova": "an appliance",
 	"lab --hosts 4":     "a second terminal: this test's own lab is started with these flags",
+	"lab --guest-files": "a second terminal: the script guest-files has one",
 	"lab --bundle":      "a second terminal: TestTwin and others serve collected sites",
 	"D/answers.yaml":    "that lab",
 	"--fix":             "findings that can be fixed: TestFix and others have them",
