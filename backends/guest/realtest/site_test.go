@@ -31,6 +31,7 @@ type site struct {
 	state  string
 	env    []string
 	guests []*machine
+	late   bool // a guest's clock is wrong on purpose, which no change corrects
 }
 
 // lab starts one of the program's own labs.
