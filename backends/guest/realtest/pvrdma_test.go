@@ -16,7 +16,6 @@ const (
     all:
       match: {name: "en*"}
       dhcp4: true
-      optional: true
 `
 	narrowed = `network:
   version: 2
