@@ -160,10 +160,13 @@ func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
 }
 
 // try runs a script as root, for 25 minutes at most: two emulated guests take ten to install Docker on two idle cores.
-func (m *machine) try(script string) (string, error) {
+func (m *machine) try(script string) (string, error) { return m.within(25*time.Minute, script) }
+
+// within is try with a limit of its own: the connection does not end with a guest whose lease ends before its sshd.
+func (m *machine) within(limit time.Duration, script string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 25*time.Minute)
+	ctx, cancel := context.WithTimeout(m.t.Context(), limit)
 	defer cancel()
 	s, err := m.session(ctx)
 	if err != nil {
@@ -217,7 +220,7 @@ func (m *machine) up(ctx context.Context, before string) error {
 	defer cancel()
 	last := errors.New("nobody answered")
 	for {
-		id, err := m.try("cat /proc/sys/kernel/random/boot_id")
+		id, err := m.within(2*time.Minute, "cat /proc/sys/kernel/random/boot_id")
 		if err == nil && id != before {
 			return nil
 		}
@@ -238,7 +241,7 @@ func (m *machine) up(ctx context.Context, before string) error {
 func (m *machine) reboot() {
 	before, err := m.try("cat /proc/sys/kernel/random/boot_id")
 	if err == nil {
-		_, _ = m.try("systemctl reboot") // the connection ends with the guest
+		_, _ = m.within(time.Minute, "systemctl reboot") // the connection ends with the guest, or is left
 		err = m.up(m.t.Context(), before)
 	}
 	if err != nil {
