@@ -115,7 +115,7 @@ func guestNetChecks() []checks.Check {
 			Run: eachPort(persistent),
 		},
 		{
-			ID: "GST-NETFILES-044", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual,
+			ID: "GST-NETFILES-044", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual,
 			Source:   "netplan bug 1746842; netplan reference, General structure",
 			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, or an earlier release has changed a stanza of another file",
 			Remedy:   "Write a configuration for the interface.",
