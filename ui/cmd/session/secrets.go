@@ -21,8 +21,9 @@ type hostPasswords struct {
 	byHost  map[string]string
 	refused map[string]bool // by hosts: the common password is not theirs
 	asked   map[string]int
-	decided bool // it was decided whether a typed password is also for the other hosts
-	read    bool // the file of --esxi-passwords
+	decided bool  // it was decided whether a typed password is also for the other hosts
+	read    bool  // the file of --esxi-passwords
+	err     error // of that file, for every host: the password of another source may lock the account
 }
 
 // secret returns a known secret or prompts for it, until the answer is empty. No time limit counts while it waits.
@@ -129,9 +130,10 @@ func (s *Session) esxiPassword(ctx context.Context, host string) (string, error)
 	if !h.read {
 		h.read = true
 		h.byHost, h.refused, h.asked = map[string]string{}, map[string]bool{}, map[string]int{}
-		if err := h.readFile(s.Set.ESXiPasswords); err != nil {
-			return "", err
-		}
+		h.err = h.readFile(s.Set.ESXiPasswords)
+	}
+	if h.err != nil {
+		return "", h.err
 	}
 	if p := h.byHost[host]; p != "" {
 		return p, nil

@@ -74,9 +74,11 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 	if err := os.WriteFile(file, []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file}}
-	if _, err := s.esxiPassword(t.Context(), "a"); console.ExitCode(err) != console.ExitUsage {
-		t.Errorf("a line without a password: %v", err)
+	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file, ESXiPassword: console.Secret{Text: "others"}}}
+	for _, host := range []string{"a", "a", "b"} { // the error is that of every host: another source's password would lock accounts
+		if p, err := s.esxiPassword(t.Context(), host); p != "" || console.ExitCode(err) != console.ExitUsage {
+			t.Errorf("a line without a password: host %s gets %q, %v", host, p, err)
+		}
 	}
 }
 
