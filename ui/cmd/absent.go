@@ -169,8 +169,12 @@ func (a *absent) add(t backends.Ref, why string, await time.Duration) {
 	a.all = append(a.all, plan.Refusal{Target: t, Why: why, Remedy: "see to it that it answers, then run the same command again", Kind: backends.KindUnreachable, Await: await})
 }
 
-func (a *absent) awaits() bool {
-	return slices.ContainsFunc(a.all, func(r plan.Refusal) bool { return r.Await > 0 })
+// pending reports whether a target is still to be waited for.
+func (a *absent) pending(w *waits) bool {
+	return slices.ContainsFunc(a.all, func(r plan.Refusal) bool {
+		busy, known := w.get(r.Target)
+		return r.Await > 0 && (busy || !known)
+	})
 }
 
 // shown returns the inventory for which to plan: VMs that are shutting down are off, and guests that are still being changed are not

@@ -84,7 +84,9 @@ type runner struct {
 	left       []plan.Refusal                       // of a rollback: what stays as someone else has changed it
 	earlier    []report.Outcome                     // of a resume: what earlier attempts have done
 	waits      waits
-	untouched  bool // of a rollback on a twin: nothing has changed in the guests since the run ended
+	skipAway   bool  // what does not answer is not waited for
+	unplanned  error // why a resume has no plan before targets answer that are waited for
+	untouched  bool  // of a rollback on a twin: nothing has changed in the guests since the run ended
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {

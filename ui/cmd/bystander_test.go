@@ -131,8 +131,8 @@ func TestMovedVMsAreNamed(t *testing.T) {
 				})
 				return out
 			}
-			before := at()
 			for _, words := range [][]string{{"apply", "-f", file, "--yes", "--limit", "esx-01"}, {"rollback", "--yes"}} {
+				before := at() // what others have moved since the run ended is not its business
 				_, said := b.must(0, words...)
 				after := at()
 				for vm, host := range before {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
@@ -17,8 +18,24 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// placementFile holds, in the directory of a run, the host of each VM when the run began.
+// placementFile holds, in the directory of a run, the host of each VM when the run began, or when it was last carried on after it had ended:
+// what has moved in between is nobody's business here.
 const placementFile = "placement.json"
+
+// attempt returns the records since the attempt began whose placement is recorded, and whether that attempt has ended. An attempt that
+// was cut off is continued by the next one.
+func attempt(all []journal.Record) (since []journal.Record, ended bool) {
+	since = all
+	for i, r := range all {
+		switch {
+		case r.Type == journal.TypeBegin && ended:
+			since, ended = all[i:], false
+		case r.Type == journal.TypeResult:
+			ended = true
+		}
+	}
+	return since, ended
+}
 
 // keepPlacement records where the VMs are before a run changes anything.
 func keepPlacement(s *session.Session, run string, inv *backends.Inventory) error {
@@ -35,10 +52,15 @@ func keepPlacement(s *session.Session, run string, inv *backends.Inventory) erro
 	return journal.WriteFile(s.Set.StateDir, run, placementFile, b)
 }
 
+// moveBackLimit is how long one VM may take to move back.
+const moveBackLimit = 30 * time.Minute
+
 // movedVMs returns notes about VMs that are not on the host on which they were before the run, which took that host or the VM out of
 // service. If the answers say so, they are moved back first. How the run ended decides: nothing is moved after Ctrl-C, and a vCenter
 // that was lost is not asked. Runs of older versions recorded no placement.
-func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *journal.State, res engine.Result, ended error) []string {
+func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *journal.State, res engine.Result, ended error, stop <-chan struct{}) []string {
+	ctx, cancel := backends.Stoppable(ctx, stop)
+	defer cancel()
 	if kind := backends.KindOf(ended); res.Status == engine.StatusInterrupted || kind == backends.KindInterrupted || kind == backends.KindUnreachable {
 		return nil
 	}
@@ -48,7 +70,8 @@ func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *j
 		return nil
 	}
 	touched := map[backends.Ref]bool{}
-	for _, r := range st.Records {
+	since, _ := attempt(st.Records)
+	for _, r := range since {
 		if r.Type == journal.TypeOpening && (plan.TakesHostDown(backends.BracketKind(r.Kind)) || r.Kind == string(backends.BracketVMPower)) {
 			touched[r.Target] = true
 		}
@@ -67,7 +90,9 @@ func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *j
 	if a.Run.ReturnVMs {
 		var mu sync.Mutex
 		backends.InParallel(slices.All(moved), 4, func(_ int, vm string) {
-			err := s.VC.MoveTo(ctx, vm, was[vm])
+			one, cancel := context.WithTimeout(ctx, moveBackLimit)
+			defer cancel()
+			err := s.VC.MoveTo(one, vm, was[vm])
 			mu.Lock()
 			defer mu.Unlock()
 			back[vm] = err

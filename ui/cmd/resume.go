@@ -203,7 +203,7 @@ func endedLab(st *journal.State, err error) error {
 
 // carryOn reads the inventory again, shows the remaining changes of a resume or rollback, and makes them.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
-	r.until = windowEnd(r.env, r.a)
+	r.until, r.skipAway = windowEnd(r.env, r.a), c.skipAway
 	r.untouched = r.env.Twin != nil && r.env.Twin.Guests
 	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
@@ -239,6 +239,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 	}
 	r.nameAway(next, c.skipAway)
+	if r.unplanned != nil {
+		fmt.Fprintf(r.env.Stderr, "note: until they answer, nothing can be planned: %s\n", backends.Clean(r.unplanned.Error()))
+	}
 	p := &planned{inv: inv, plan: next}
 	if !back {
 		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
@@ -270,6 +273,11 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	j, err := journal.Reopen(r.s.Set.StateDir, st, r.env.JournalOptions()...)
 	if err != nil {
 		return err
+	}
+	if _, ended := attempt(st.Records); ended && len(r.flags.barred) == 0 && r.env.Twin == nil {
+		if err := keepPlacement(r.s, run, inv); err != nil {
+			return errors.Join(err, j.Close())
+		}
 	}
 	var saver *backups
 	if !back && !next.Empty() && len(r.flags.barred) == 0 && r.env.Twin == nil {
@@ -312,7 +320,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if saver != nil {
 		saver.after(j)
 	}
-	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, r.s, r.a, j.State(), res, runErr)...)
+	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, r.s, r.a, j.State(), res, runErr, r.stop)...)
 	runErr = errors.Join(runErr, j.Close(), done())
 	if r.stopped(runErr) {
 		return runErr
@@ -353,8 +361,8 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	opts.Held, opts.Down, opts.Evacuated = away.without(heldVMs(st)), down, evacuated
 	opts.Until, opts.Flashed = r.until, flashed(st)
 	next, err := recipe.Build(away.rest(r.a), unasked(inv, r.flags.barred), opts)
-	if err != nil && away.awaits() { // it may be possible when they answer again
-		next, err = &plan.Plan{Mode: st.Header.Mode}, nil
+	if err != nil && !r.skipAway && away.pending(&r.waits) { // it may be possible when they answer again
+		r.unplanned, next, err = err, &plan.Plan{Mode: st.Header.Mode}, nil
 	}
 	if err == nil {
 		away.into(next)

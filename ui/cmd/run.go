@@ -91,7 +91,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if unproven(err) && !j.State().Changed() {
 		s.KeepLab(console.ExitRefused)
 	}
-	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, s, a, j.State(), res, err)...)
+	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, s, a, j.State(), res, err, stop)...)
 	if saver != nil {
 		saver.after(j)
 		res.Notes = append(res.Notes, saver.warnings()...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -64,9 +65,6 @@ type junitProblem struct {
 // failure, an unknown check that matters is an error, a quiet check is skipped.
 func JUnit(w io.Writer, r *report.Report) error {
 	j := &junit{r: r, v: report.Decide(r), at: map[string]int{}}
-	if len(r.Checks)+len(r.Measurements)+len(r.Changes) == 0 {
-		j.verdict()
-	}
 	for _, f := range r.Checks {
 		j.check(f)
 	}
@@ -75,6 +73,9 @@ func JUnit(w io.Writer, r *report.Report) error {
 	}
 	for _, o := range r.Changes {
 		j.outcome(o)
+	}
+	if !j.told() {
+		j.verdict()
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -95,15 +96,22 @@ type junit struct {
 	at  map[string]int
 }
 
-// verdict adds the suite of the verdict, for a report that has nothing else.
+// told reports whether the cases say what the verdict says: one of them is a failure or an error, or there is nothing that is one.
+func (j *junit) told() bool {
+	good := j.v.Exit == 0 || j.v.Name == report.WithWarnings
+	return len(j.all.Suites) > 0 && (good || slices.ContainsFunc(j.all.Suites, func(s junitSuite) bool { return s.Failures+s.Errors > 0 }))
+}
+
+// verdict adds the suite of the verdict.
 func (j *junit) verdict() {
 	c := junitCase{Name: "verdict", Class: "rdma-setup"}
-	switch said := cmp.Or(j.v.Cause, j.r.Err, j.v.Summary); j.v.Mark() {
-	case checks.Fail:
+	said := cmp.Or(j.v.Cause, j.r.Err, j.v.Summary)
+	switch mark := j.v.Mark(); {
+	case mark == checks.Fail, j.v.Name == report.NotMeasured:
 		c.Failure = problem("verdict", j.v.Summary, said)
-	case checks.Unknown:
+	case mark == checks.Unknown:
 		c.Error = problem("unknown", j.v.Summary, said)
-	case checks.Warn:
+	case mark == checks.Warn:
 		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(j.v.Summary)}
 	}
 	j.add("verdict", c, j.v.Summary)

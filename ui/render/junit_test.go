@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // A rule is what the schemas of Ant's JUnit report (windyroad JUnit.xsd) and of Jenkins' xUnit plug-in (junit-10.xsd)
@@ -183,6 +184,21 @@ func TestJUnitSaysWhatFailed(t *testing.T) {
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("%s is missing in\n%s", want, doc)
+		}
+	}
+}
+
+// A report whose verdict is bad is never green in CI, also where every row passed.
+func TestJUnitIsNotGreenForABadVerdict(t *testing.T) {
+	for name, r := range map[string]*report.Report{
+		"the measurement failed to start": {Run: "run", Status: "done", Err: "no perftest", ErrExit: 4},
+		"a rollback is not finished":      {Run: "run", Status: report.HalfRolledBack},
+		"a bench that broke off":          {Command: report.Bench, Err: "vCenter is gone", ErrExit: 4},
+	} {
+		r.Checks = []checks.Finding{{ID: "HOST-CONN-001", Scope: "host", Target: backends.HostRef("esx-01"), Status: checks.Pass}}
+		r.Measurements = []perftest.Measurement{{Test: "ib_send_bw", AchievedGbps: 97, ExpectedGbps: 98, Verdict: perftest.VerdictPass}}
+		if said := rendered(t, "junit", r); !strings.Contains(said, "<failure") && !strings.Contains(said, "<error") {
+			t.Errorf("%s: exit %d is green:\n%s", name, report.Decide(r).Exit, said)
 		}
 	}
 }

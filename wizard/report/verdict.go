@@ -296,6 +296,8 @@ func (d decision) works() (Name, string) {
 			said = met + "; not measured: "
 		}
 		return NotMeasured, said + shortfall(0, n.without, len(perftest.SameRail(r.Measurements)))
+	case r.Err != "" && r.command() == Bench:
+		return NotMeasured, "Not everything was measured: " + r.Err
 	case perftest.Disproven(r.Measurements):
 		return Broken, "RDMA works, with warnings for " + plural(max(n.doubtful, 1), "measurement")
 	case n.doubtful > 0:
@@ -366,6 +368,9 @@ func (d decision) first() *checks.Finding {
 // cause returns the first cause of a verdict that is not good, with the number of the other findings that are as bad.
 func (d decision) cause(name Name) string {
 	var f *checks.Finding
+	if name == NotMeasured && d.r.Err != "" && d.r.command() == Bench {
+		return d.r.Err
+	}
 	switch name {
 	case Works, SetUp, NotSetUp:
 		return ""

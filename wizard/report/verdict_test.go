@@ -29,6 +29,8 @@ func TestDecide(t *testing.T) {
 	const none = -1
 	untouched := row(checks.Fail, false)
 	untouched.Unconfigured = true
+	brokeOff := met(perftest.VerdictPass, 97, "")
+	brokeOff.Err, brokeOff.ErrExit = "vCenter is gone", 4
 	for name, tt := range map[string]struct {
 		r                   report.Report
 		want                report.Name
@@ -52,6 +54,7 @@ func TestDecide(t *testing.T) {
 		"refused":                              {report.Report{Err: "no pNIC", ErrExit: 3}, report.NotApplied, 3, none, none},
 		"no log-in":                            {report.Report{Err: "wrong password", ErrExit: 4}, report.Unknown, 4, 4, 3},
 		"nothing was asked":                    {report.Report{}, report.Unknown, 4, 4, 3},
+		"good until it broke off":              {brokeOff, report.NotMeasured, none, 4, none},
 	} {
 		for command, exit := range map[report.Command]int{report.Apply: tt.apply, report.Bench: tt.bench, report.Check: tt.check} {
 			if exit == none {
