@@ -33,7 +33,7 @@ NetworkManager --no-daemon >/turn/log 2>&1 &
 until_true 120 NetworkManager nmcli -t general status`, ""},
 		{netconf.Networkd, `install -d -o systemd-network -g systemd-network /run/systemd/netif /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp
 /lib/systemd/systemd-networkd >/turn/log 2>&1 &
-until_true 120 networkd networkctl --no-pager`, ""},
+until_true 120 "networkd on the bus" networkctl reload`, ""},
 		{netconf.Ifupdown, "", "rm -f /run/network/ifstate*; ifup -a"},
 	} {
 		t.Run(string(test.system), func(t *testing.T) {

@@ -1,6 +1,8 @@
 package vcenter_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/vmware/govmomi/object"
@@ -130,4 +132,41 @@ func TestFilterNeedsAnObject(t *testing.T) {
 		ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "Task", Value: "task-999"}}},
 	}})
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.Task:task-999' has already been deleted or has not been completely created")
+}
+
+// A folder's tasks are read through its datacenter while others start: with the race detector, nothing is read while it is written.
+func TestTraversalWhileTasksStart(t *testing.T) {
+	c := start(t, scenario.Spec{})
+	var made sync.WaitGroup
+	made.Go(func() {
+		for i := range 10 {
+			if _, err := c.createDVS(newSwitch{name: fmt.Sprint("DVS-", i)}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	dc, err := c.find.Datacenter(c.ctx, "/DC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{{Type: "Task", PathSet: []string{"info.state"}}}, ReportMissingObjectsInResults: types.NewBool(true),
+		ObjectSet: []types.ObjectSpec{{Obj: dc.Reference(), Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
+			&types.TraversalSpec{Type: "Datacenter", Path: "networkFolder", Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
+				&types.TraversalSpec{Type: "Folder", Path: "recentTask"},
+			}},
+		}}},
+	}
+	most := 0
+	for range 300 {
+		res, err := methods.RetrieveProperties(c.ctx, c.Client, &types.RetrieveProperties{This: c.ServiceContent.PropertyCollector,
+			SpecSet: []types.PropertyFilterSpec{spec}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(res.Returnval))
+	}
+	if made.Wait(); most == 0 {
+		t.Error("no task was read")
+	}
 }

@@ -57,7 +57,7 @@ networkd() {
 	install -d -o systemd-network -g systemd-network /run/systemd/netif /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp
 	/lib/systemd/systemd-networkd >/turn/log 2>&1 &
 	pids="$pids $!"
-	until_true 120 networkd networkctl --no-pager
+	until_true 120 networkd networkctl reload
 	settled networkctl --no-pager --no-legend list
 	for n in $links; do
 		[ -e "/sys/class/net/$n" ] || continue

@@ -61,18 +61,11 @@ func (r *Reader) ReadWanted(ctx *simulator.Context, specs []types.PropertyFilter
 	var refs []types.ManagedObjectReference
 	for _, spec := range specs {
 		for _, o := range spec.ObjectSet {
-			rd.locked(o.Obj, func() {
-				v, ok := rd.object(o.Obj)
-				switch {
-				case !ok && !yes(spec.ReportMissingObjectsInResults):
-					fault = &types.ManagedObjectNotFound{Obj: o.Obj}
-				case ok:
-					if o.SelectSet == nil || !yes(o.Skip) {
-						rd.collect(o.Obj, v)
-					}
-					fault = rd.walk(v, o.SelectSet, &refs)
-				}
-			})
+			read := o.SelectSet == nil || !yes(o.Skip)
+			known, fault := rd.visit(o.Obj, read, o.SelectSet, &refs)
+			if !known && !yes(spec.ReportMissingObjectsInResults) {
+				fault = &types.ManagedObjectNotFound{Obj: o.Obj}
+			}
 			if fault != nil {
 				return nil, nil, fault
 			}
@@ -136,39 +129,57 @@ func (rd *reading) object(ref types.ManagedObjectReference) (reflect.Value, bool
 	return v, true
 }
 
-// walk follows the traversal specs from an object to others.
-func (rd *reading) walk(v reflect.Value, set []types.BaseSelectionSpec, refs *[]types.ManagedObjectReference) types.BaseMethodFault {
-	for _, s := range set {
-		if t, ok := s.(*types.TraversalSpec); ok && t.Name != "" {
-			rd.named[t.Name] = t
-		}
+// visit reads an object if it is to be read, and follows the traversal specs from it to others. Each object is locked alone: its
+// properties change at any time.
+func (rd *reading) visit(ref types.ManagedObjectReference, read bool, set []types.BaseSelectionSpec, refs *[]types.ManagedObjectReference) (
+	known bool, fault types.BaseMethodFault) {
+	type step struct {
+		to types.ManagedObjectReference
+		*types.TraversalSpec
 	}
-	for _, s := range set {
-		t, ok := s.(*types.TraversalSpec)
-		if !ok {
-			if t = rd.named[s.GetSelectionSpec().Name]; t == nil {
-				return &types.InvalidArgument{InvalidProperty: "undefined TraversalSpec name"}
+	var steps []step
+	rd.locked(ref, func() {
+		var v reflect.Value
+		if v, known = rd.object(ref); !known {
+			return
+		}
+		if read {
+			rd.collect(ref, v)
+		}
+		for _, s := range set {
+			if t, ok := s.(*types.TraversalSpec); ok && t.Name != "" {
+				rd.named[t.Name] = t
 			}
 		}
-		to, err := property(v, t.Path)
-		if err != nil {
-			continue // the spec is for another type
-		}
-		for _, ref := range references(to) {
-			if !yes(t.Skip) {
-				*refs = append(*refs, ref)
-			}
-			if len(t.SelectSet) == 0 {
-				continue
-			}
-			if next, ok := rd.object(ref); ok {
-				if fault := rd.walk(next, t.SelectSet, refs); fault != nil {
-					return fault
+		for _, s := range set {
+			t, ok := s.(*types.TraversalSpec)
+			if !ok {
+				if t = rd.named[s.GetSelectionSpec().Name]; t == nil {
+					fault = &types.InvalidArgument{InvalidProperty: "undefined TraversalSpec name"}
+					return
 				}
 			}
+			to, err := property(v, t.Path)
+			if err != nil {
+				continue // the spec is for another type
+			}
+			for _, r := range references(to) {
+				steps = append(steps, step{r, t})
+			}
+		}
+	})
+	for _, s := range steps {
+		if !yes(s.Skip) {
+			*refs = append(*refs, s.to)
+		}
+		if len(s.SelectSet) == 0 {
+			continue
+		}
+		if _, fault := rd.visit(s.to, false, s.SelectSet, refs); fault != nil {
+			return known, fault
 		}
 	}
-	return nil
+	return known, fault
 }
 
 func references(x any) []types.ManagedObjectReference {
