@@ -62,6 +62,7 @@ type Secret struct {
 	command string
 	stdin   bool
 	source  string
+	rank    int   // of the source
 	err     error // reading it failed: nothing else takes its place
 }
 
@@ -87,7 +88,7 @@ func secretOf(key string, look func(string) value) (Secret, error) {
 			best = v
 		}
 	}
-	s := Secret{source: best.source}
+	s := Secret{source: best.source, rank: best.rank}
 	switch strings.TrimPrefix(best.key, key) {
 	case "":
 		s.Text = best.text

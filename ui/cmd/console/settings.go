@@ -169,6 +169,9 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 			return nil, err
 		}
 	}
+	if look("esxi-passwords").rank < s.ESXiPassword.rank {
+		s.ESXiPasswords = "" // a file for each host is more specific than one password, but a flag beats a variable
+	}
 	s.Insecure, s.WeakSSH, s.Lab, s.Verbose, s.OwnLab = yes("insecure"), yes("ssh-weak"), yes("lab"), yes("verbose"), changesLab(cmd)
 	e.NoPager = e.NoPager || yes("no-pager")
 	if invalid != nil {

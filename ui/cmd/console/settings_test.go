@@ -171,6 +171,25 @@ func TestSourcesOfSettings(t *testing.T) {
 	})
 }
 
+// TestSourcesOfOneSecret sets a file with passwords by host beside one password for all hosts, in every pair of places: the higher
+// rank wins, and the file if both have the same.
+func TestSourcesOfOneSecret(t *testing.T) {
+	dir := t.TempDir()
+	for _, byHost := range []place{{"--esxi-passwords", "by host", ""}, {"RDMA_SETUP_ESXI_PASSWORDS", "by host", ""}, {"esxi-passwords:", "by host", ""}} {
+		for _, common := range []place{{"--esxi-password-command", "echo common", ""}, {"RDMA_SETUP_ESXI_PASSWORD", "common", ""},
+			{"RDMA_SETUP_ESXI_PASSWORD_COMMAND", "echo common", ""}, {"esxi-password-command:", "echo common", ""}} {
+			s, e, err := settings(t, dir, []place{byHost, common})
+			if err == nil {
+				err = s.ESXiPassword.Read(t.Context(), e)
+			}
+			want := map[bool]string{true: "by host"}[byHost.rank() >= common.rank()]
+			if err != nil || s.ESXiPasswords != want || s.ESXiPassword.Text != "common" {
+				t.Errorf("%s, %s: the file is %q, want %q; %v", byHost.name, common.name, s.ESXiPasswords, want, err)
+			}
+		}
+	}
+}
+
 // TestSourceThatCannotBeUsed: what is named and cannot be used is an error that names it; nothing else takes its place.
 func TestSourceThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
