@@ -77,22 +77,6 @@ func (m *fields) RemoveCustomFieldDef(_ *simulator.Context, req *types.RemoveCus
 	return frame.Answer(types.RemoveCustomFieldDefResponse{}, nil)
 }
 
-// RenameCustomFieldDef renames an attribute.
-func (m *fields) RenameCustomFieldDef(_ *simulator.Context, req *types.RenameCustomFieldDef) soap.HasFault {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i := m.find(req.Key)
-	switch {
-	case i < 0:
-		return frame.Answer(nil, frame.BadArgument("key"))
-	case m.defs[i].Name != req.Name && m.taken(req.Name, m.defs[i].ManagedObjectType):
-		return frame.Answer(nil, frame.Refuse(&types.DuplicateName{Name: req.Name, Object: req.This}))
-	}
-	m.defs[i].Name = req.Name
-	m.publish(req.This)
-	return frame.Answer(types.RenameCustomFieldDefResponse{}, nil)
-}
-
 // SetField sets the value of an attribute for an entity; it requires Global.SetCustomField on the entity.
 func (m *fields) SetField(ctx *simulator.Context, req *types.SetField) soap.HasFault {
 	if err := m.f.Need(ctx, "Global.SetCustomField", req.Entity); err != nil {

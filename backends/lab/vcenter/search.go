@@ -36,7 +36,7 @@ func (c clock) CurrentTime(*simulator.Context, *types.CurrentTime) soap.HasFault
 	return frame.Answer(types.CurrentTimeResponse{Returnval: now}, nil)
 }
 
-// search finds objects by path. The other methods of SearchIndex are the simulator's.
+// search finds objects by path and by UUID.
 type search struct{ f *frame.Frame }
 
 // FindByInventoryPath finds an entity by its path, /DC/vm/vm-01. The first slash is optional.

@@ -19,16 +19,6 @@ func (m sw) FetchDVPorts(_ *simulator.Context, req *types.FetchDVPorts) soap.Has
 	return frame.Answer(types.FetchDVPortsResponse{Returnval: ports}, err)
 }
 
-// FetchDVPortKeys lists the keys of ports.
-func (m sw) FetchDVPortKeys(_ *simulator.Context, req *types.FetchDVPortKeys) soap.HasFault {
-	ports, err := m.ports(req.This, req.Criteria)
-	var keys []string
-	for _, p := range ports {
-		keys = append(keys, p.Key)
-	}
-	return frame.Answer(types.FetchDVPortKeysResponse{Returnval: keys}, err)
-}
-
 func (m sw) ports(ref types.ManagedObjectReference, want *types.DistributedVirtualSwitchPortCriteria) (list []types.DistributedVirtualPort, err error) {
 	m.f.World.View(func(s *world.State) {
 		d := model.SwitchOf(s, ref)

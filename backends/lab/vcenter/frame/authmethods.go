@@ -37,31 +37,6 @@ type HasPrivilegeOnEntityResponse struct {
 	Returnval []bool `xml:"returnval"`
 }
 
-// HasUserPrivilegeOnEntities checks privileges of a user by name.
-func (m authMethods) HasUserPrivilegeOnEntities(_ *simulator.Context, req *types.HasUserPrivilegeOnEntities) soap.HasFault {
-	list, err := m.granted(principal(req.UserName), req.Entities, req.PrivId)
-	return Answer(types.HasUserPrivilegeOnEntitiesResponse{Returnval: list}, err)
-}
-
-// FetchUserPrivilegeOnEntities lists the privileges of a user.
-func (m authMethods) FetchUserPrivilegeOnEntities(_ *simulator.Context, req *types.FetchUserPrivilegeOnEntities) soap.HasFault {
-	all := m.a.all()
-	var out []types.UserPrivilegeResult
-	for _, e := range req.Entities {
-		if m.a.f.Reg.Get(e) == nil {
-			return Answer(nil, Gone(e))
-		}
-		r := types.UserPrivilegeResult{Entity: e}
-		for _, id := range all {
-			if m.a.Holds(principal(req.UserName), id, e) {
-				r.Privileges = append(r.Privileges, id)
-			}
-		}
-		out = append(out, r)
-	}
-	return Answer(types.FetchUserPrivilegeOnEntitiesResponse{Returnval: out}, nil)
-}
-
 func (m authMethods) granted(user string, entities []types.ManagedObjectReference, ids []string) ([]types.EntityPrivilege, error) {
 	all := m.a.all()
 	var out []types.EntityPrivilege
@@ -117,30 +92,6 @@ func (m authMethods) AddAuthorizationRole(_ *simulator.Context, req *types.AddAu
 	m.a.roles = append(m.a.roles, role)
 	m.a.publish()
 	return Answer(types.AddAuthorizationRoleResponse{Returnval: role.RoleId}, nil)
-}
-
-// UpdateAuthorizationRole renames a role and replaces its privileges. System roles are refused.
-func (m authMethods) UpdateAuthorizationRole(_ *simulator.Context, req *types.UpdateAuthorizationRole) soap.HasFault {
-	if !m.a.exist(req.PrivIds) {
-		return Answer(nil, BadArgument("privIds"))
-	}
-	m.a.mu.Lock()
-	defer m.a.mu.Unlock()
-	i := slices.IndexFunc(m.a.roles, func(r types.AuthorizationRole) bool { return r.RoleId == req.RoleId })
-	switch {
-	case i < 0:
-		return Answer(nil, Refuse(&types.NotFound{}))
-	case m.a.roles[i].System:
-		return Answer(nil, BadArgument("roleId"))
-	case slices.ContainsFunc(m.a.roles, func(r types.AuthorizationRole) bool {
-		return r.RoleId != req.RoleId && strings.EqualFold(r.Name, req.NewName)
-	}):
-		return Answer(nil, Refuse(&types.AlreadyExists{Name: req.NewName}))
-	}
-	m.a.roles = slices.Clone(m.a.roles)
-	m.a.roles[i].Name, m.a.roles[i].Privilege = req.NewName, slices.Clone(req.PrivIds)
-	m.a.publish()
-	return Answer(types.UpdateAuthorizationRoleResponse{}, nil)
 }
 
 // publish writes the roles to the property roleList. The caller holds the mutex.
@@ -228,11 +179,6 @@ func (m authMethods) RetrieveEntityPermissions(_ *simulator.Context, req *types.
 		}
 	}
 	return Answer(types.RetrieveEntityPermissionsResponse{Returnval: list}, nil)
-}
-
-// RetrieveRolePermissions lists the permissions of a role on all entities.
-func (m authMethods) RetrieveRolePermissions(_ *simulator.Context, req *types.RetrieveRolePermissions) soap.HasFault {
-	return Answer(types.RetrieveRolePermissionsResponse{Returnval: m.permissions(func(p types.Permission) bool { return p.RoleId == req.RoleId })}, nil)
 }
 
 // RetrieveAllPermissions lists all permissions.

@@ -155,7 +155,7 @@ func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 		return &types.VmStartingEvent{VmEvent: types.VmEvent{Event: about}}
 	case "PowerOffVM_Task":
 		return &types.VmStoppingEvent{VmEvent: types.VmEvent{Event: about}}
-	case "RelocateVM_Task", "MigrateVM_Task":
+	case "RelocateVM_Task":
 		return &types.VmBeingMigratedEvent{VmEvent: types.VmEvent{Event: about}}
 	}
 	return nil

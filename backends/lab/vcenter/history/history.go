@@ -40,7 +40,7 @@ type History struct {
 	f *frame.Frame
 
 	posting sync.Mutex // held while one event is posted, so that keys, pages and times have the same order
-	showing sync.Mutex // held while pages of tasks are updated: an older page must not replace a newer one
+	showing sync.Mutex // held while recentTask is updated: an older list must not replace a newer one
 
 	mu         sync.Mutex
 	happened   log[types.BaseEvent]
@@ -69,8 +69,8 @@ func Register(f *frame.Frame) *History {
 	})
 	f.Watch = h
 	f.World.Watch(h.follow)
-	f.Extend(eventManager{h}, "EventManager")
-	f.Extend(taskManager{h}, "TaskManager")
+	f.Handle(eventManager{h}, "EventManager")
+	f.Handle(taskManager{h}, "TaskManager")
 	f.Handle(eventCollector{h}, "EventHistoryCollector")
 	f.Handle(taskCollector{h}, "TaskHistoryCollector")
 	return h
@@ -105,8 +105,6 @@ func (l *log[T]) add(item T) {
 		l.first += drop + keep
 	}
 }
-
-func (l *log[T]) end() int { return l.first + len(l.items) }
 
 // post sets the key, time and text of an event and notifies the collectors. chain is the key of the event that it belongs to, or
 // 0 if it starts a chain.
@@ -187,18 +185,12 @@ func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
 	}
 }
 
-// showTasks updates the pages of tasks after a task is created or changes its state.
+// showTasks updates recentTask after a task is created or changes its state.
 func (h *History) showTasks() {
 	h.showing.Lock()
 	defer h.showing.Unlock()
 	h.mu.Lock()
 	all := slices.Clone(h.recent)
-	var pages []*collector
-	for _, c := range h.collectors {
-		if c.tasks != nil {
-			pages = append(pages, c)
-		}
-	}
 	h.mu.Unlock()
 	old := time.Now().Add(-recentFor)
 	over := map[types.ManagedObjectReference]bool{}
@@ -222,9 +214,6 @@ func (h *History) showTasks() {
 	}
 	h.mu.Unlock()
 	h.f.Update(*vpx.ServiceContent.TaskManager, frame.Set("recentTask", recent))
-	for _, c := range pages {
-		h.f.Update(c.ref, frame.Set("latestPage", types.ArrayOfTaskInfo{TaskInfo: h.latestTasks(c)}))
-	}
 }
 
 // task returns the info of a task.
@@ -265,33 +254,6 @@ func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) 
 	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
 }
 
-// PostEvent stores an event that a client sends.
-func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) soap.HasFault {
-	if req.EventToPost == nil {
-		return frame.Answer(nil, frame.BadArgument("eventToPost"))
-	}
-	chain := int32(0)
-	if req.TaskInfo != nil {
-		chain = req.TaskInfo.EventChainId
-	}
-	req.EventToPost.GetEvent().UserName = ctx.Session.UserName
-	m.h.post(req.EventToPost, chain)
-	return frame.Answer(types.PostEventResponse{}, nil)
-}
-
-// LogUserEvent stores a user-defined message about an entity.
-func (m eventManager) LogUserEvent(ctx *simulator.Context, req *types.LogUserEvent) soap.HasFault {
-	if ctx.Map.Get(req.Entity) == nil {
-		return frame.Answer(nil, frame.Gone(req.Entity))
-	}
-	x := &types.GeneralUserEvent{Entity: &types.ManagedEntityEventArgument{Entity: req.Entity}}
-	x.Entity.Name = m.h.f.Name(req.Entity)
-	x.Event = m.h.about(req.Entity, nil)
-	x.UserName, x.Message, x.FullFormattedMessage = ctx.Session.UserName, req.Msg, "User logged event: "+req.Msg
-	m.h.post(x, 0)
-	return frame.Answer(types.LogUserEventResponse{}, nil)
-}
-
 // CreateCollectorForEvents creates a collector for the events that match a filter.
 func (m eventManager) CreateCollectorForEvents(ctx *simulator.Context, req *types.CreateCollectorForEvents) soap.HasFault {
 	filter := req.Filter
@@ -311,7 +273,7 @@ func (m taskManager) CreateCollectorForTasks(ctx *simulator.Context, req *types.
 	filter := req.Filter
 	c, err := m.h.collect(ctx, &collector{tasks: &filter}, "TaskHistoryCollector")
 	if err == nil {
-		obj := &mo.TaskHistoryCollector{LatestPage: m.h.latestTasks(c)}
+		obj := &mo.TaskHistoryCollector{}
 		obj.Self, obj.Filter = c.ref, filter
 		m.h.f.Add(obj)
 	}

@@ -192,8 +192,6 @@ func category(event types.BaseEvent) string {
 		if x.Severity != "" {
 			return x.Severity
 		}
-	case *types.GeneralUserEvent:
-		return "user"
 	case *types.HostConnectionLostEvent, *types.VmMessageErrorEvent:
 		return "error"
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
-	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -30,24 +29,6 @@ func (m firewall) set(ref types.ManagedObjectReference, id string, on bool) erro
 	return refusal(m.f.World.SetRuleset(host, id, on), "id")
 }
 
-// UpdateRuleset sets the allowed addresses of a ruleset.
-func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
-	host, err := m.name(req.This)
-	if err != nil {
-		return frame.Answer(nil, err)
-	}
-	allowed := req.Spec.AllowedHosts
-	networks := append([]string{}, allowed.IpAddress...)
-	for _, n := range allowed.IpNetwork {
-		networks = append(networks, model.CIDR(n))
-	}
-	if allowed.AllIp && len(networks) > 0 {
-		return frame.Answer(nil, frame.BadArgument("spec.allowedHosts"))
-	}
-	err = refusal(m.f.World.SetRulesetNetworks(host, req.Id, allowed.AllIp, networks), "id")
-	return frame.Answer(types.UpdateRulesetResponse{}, err)
-}
-
 // RefreshFirewall refreshes the firewall data of the host.
 func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewall) soap.HasFault {
 	host, err := m.name(req.This)
@@ -67,11 +48,6 @@ func (m services) StartService(_ *simulator.Context, req *types.StartService) so
 // StopService stops a running service.
 func (m services) StopService(_ *simulator.Context, req *types.StopService) soap.HasFault {
 	return frame.Answer(types.StopServiceResponse{}, m.run(req.This, req.Id, false, false))
-}
-
-// RestartService restarts a service.
-func (m services) RestartService(_ *simulator.Context, req *types.RestartService) soap.HasFault {
-	return frame.Answer(types.RestartServiceResponse{}, m.run(req.This, req.Id, true, true))
 }
 
 func (m services) run(ref types.ManagedObjectReference, id string, running, again bool) error {

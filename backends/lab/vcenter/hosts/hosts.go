@@ -18,7 +18,6 @@ func Register(f *frame.Frame) {
 	f.Handle(firewall{b}, "HostFirewallSystem")
 	f.Handle(services{b}, "HostServiceSystem")
 	f.Handle(network{b}, "HostNetworkSystem")
-	f.Handle(nics{b}, "HostVirtualNicManager")
 	f.Handle(clock{b}, "HostDateTimeSystem")
 	f.Handle(passthru{b}, "HostPciPassthruSystem")
 	f.Handle(power{b}, "HostPowerSystem")

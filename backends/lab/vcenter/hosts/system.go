@@ -115,15 +115,3 @@ func (m clock) QueryDateTime(_ *simulator.Context, req *types.QueryDateTime) soa
 	m.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })
 	return frame.Answer(types.QueryDateTimeResponse{Returnval: now}, err)
 }
-
-// UpdateDateTimeConfig sets the NTP servers.
-func (m clock) UpdateDateTimeConfig(_ *simulator.Context, req *types.UpdateDateTimeConfig) soap.HasFault {
-	host, err := m.name(req.This)
-	if err == nil && req.Config.NtpConfig != nil {
-		err = m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			s.Host(host).NTP = slices.Clone(req.Config.NtpConfig.Server)
-			return []world.Event{{What: world.HostClock, Host: host}}, nil
-		})
-	}
-	return frame.Answer(types.UpdateDateTimeConfigResponse{}, err)
-}

@@ -158,27 +158,3 @@ func (m snapshot) RemoveSnapshotTask(ctx *simulator.Context, req *types.RemoveSn
 	})
 	return frame.Answer(types.RemoveSnapshot_TaskResponse{Returnval: task}, nil)
 }
-
-// RenameSnapshot changes the name or description of a snapshot.
-func (m snapshot) RenameSnapshot(ctx *simulator.Context, req *types.RenameSnapshot) soap.HasFault {
-	vm, _, err := m.owner(req.This)
-	if err == nil {
-		err = m.f.Need(ctx, "VirtualMachine.State.RenameSnapshot", vm)
-	}
-	if err == nil {
-		err = m.changeVM(vm, func(_ *world.State, v *world.VM) error {
-			for n := range v.Snaps {
-				if shot := &v.Snaps[n]; model.SnapshotRef(v, *shot) == req.This {
-					if req.Name != "" {
-						shot.Name = world.Unescaped(req.Name)
-					}
-					if req.Description != "" {
-						shot.Note = req.Description
-					}
-				}
-			}
-			return nil
-		})
-	}
-	return frame.Answer(types.RenameSnapshotResponse{}, err)
-}

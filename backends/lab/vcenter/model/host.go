@@ -51,7 +51,6 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 			PowerSystemInfo:        powerPolicy(h),
 			LockdownMode:           types.HostLockdownMode(h.Lockdown),
 			PciPassthruInfo:        passthru(h),
-			StorageDevice:          storage(s, h),
 			GraphicsInfo:           graphics(s, h),
 			GraphicsConfig:         graphicsConfig(h),
 			SharedPassthruGpuTypes: h.VGPUs,
@@ -124,7 +123,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
-		&mo.HostStorageSystem{ExtensibleManagedObject: self(cm.StorageSystem), StorageDeviceInfo: host.Config.StorageDevice,
+		&mo.HostStorageSystem{ExtensibleManagedObject: self(cm.StorageSystem),
 			FileSystemVolumeInfo: types.HostFileSystemVolumeInfo{VolumeTypeList: []string{"VMFS", "NFS", "NFS41", "vsan", "VVOL", "VFFS", "OTHER", "PMEM"}}},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
@@ -232,11 +231,6 @@ func firewall(h *world.Host) *types.HostFirewallInfo {
 		info.Ruleset = append(info.Ruleset, set)
 	}
 	return info
-}
-
-// CIDR returns a network in the notation that the world uses.
-func CIDR(n types.HostFirewallRulesetIpNetwork) string {
-	return fmt.Sprintf("%s/%d", n.Network, n.PrefixLength)
 }
 
 func services(h *world.Host) *types.HostServiceInfo {

@@ -17,16 +17,6 @@ func (m methods) WaitForUpdates(ctx *simulator.Context, req *types.WaitForUpdate
 	return frame.Answer(types.WaitForUpdatesResponse{Returnval: *set}, nil)
 }
 
-// CheckForUpdates calls WaitForUpdatesEx with no waiting time.
-func (m methods) CheckForUpdates(ctx *simulator.Context, req *types.CheckForUpdates) soap.HasFault {
-	now := int32(0)
-	set, answer := m.set(ctx, &types.WaitForUpdatesEx{This: req.This, Version: req.Version, Options: &types.WaitOptions{MaxWaitSeconds: &now}})
-	if answer.Fault() != nil {
-		return answer
-	}
-	return frame.Answer(types.CheckForUpdatesResponse{Returnval: set}, nil)
-}
-
 func (m methods) set(ctx *simulator.Context, req *types.WaitForUpdatesEx) (*types.UpdateSet, soap.HasFault) {
 	answer := m.WaitForUpdatesEx(ctx, req)
 	res, _ := frame.Response(answer).(types.WaitForUpdatesExResponse)

@@ -51,12 +51,6 @@ func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfi
 	return frame.Answer(types.QueryConfigOptionExResponse{Returnval: option}, err)
 }
 
-// QueryConfigOption is the older version of QueryConfigOptionEx.
-func (m browser) QueryConfigOption(_ *simulator.Context, req *types.QueryConfigOption) soap.HasFault {
-	option, err := m.option(req.Key, req.Host)
-	return frame.Answer(types.QueryConfigOptionResponse{Returnval: option}, err)
-}
-
 // option returns the options of a virtual hardware version, or nil if no host supports the version.
 func (m browser) option(key string, host *types.ManagedObjectReference) (*types.VirtualMachineConfigOption, error) {
 	best, err := m.highest(host)

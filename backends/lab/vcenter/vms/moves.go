@@ -63,14 +63,6 @@ func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Ta
 	return frame.Answer(types.RelocateVM_TaskResponse{Returnval: task}, nil)
 }
 
-// MigrateVMTask is the older version of RelocateVM_Task.
-func (m machine) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.TaskOptions{}, func() (any, error) {
-		return nil, m.move(req.This, req.Host)
-	})
-	return frame.Answer(types.MigrateVM_TaskResponse{Returnval: task}, nil)
-}
-
 func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObjectReference) error {
 	if host == nil {
 		return frame.BadArgument("spec.host")

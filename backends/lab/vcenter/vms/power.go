@@ -3,7 +3,6 @@ package vms
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -128,14 +127,6 @@ func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) so
 	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
 }
 
-// ResetVMTask resets a VM without shutting down the guest.
-func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.TaskOptions{Silent: true}, func() (any, error) {
-		return nil, m.on(req.This, m.f.World.Reset)
-	})
-	return frame.Answer(types.ResetVM_TaskResponse{Returnval: task}, nil)
-}
-
 // on calls do with the name of a VM. The VM must be on, and its host must respond.
 func (m machine) on(ref types.ManagedObjectReference, do func(string) error) error {
 	name := ""
@@ -181,28 +172,6 @@ func (m machine) guest(ref types.ManagedObjectReference, do func(string) error) 
 		}
 		return do(name)
 	})
-}
-
-type datacenter struct{ base }
-
-// PowerOnMultiVMTask starts a power-on task for each VM. The result contains these tasks.
-func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerOnMultiVM_Task) soap.HasFault {
-	for _, vm := range req.Vm {
-		if m.f.Reg.Get(vm) == nil {
-			return frame.Answer(nil, frame.Gone(vm))
-		}
-		if err := m.f.Need(ctx, "VirtualMachine.Interact.PowerOn", vm); err != nil {
-			return frame.Answer(nil, err)
-		}
-	}
-	task := m.f.StartLong(ctx, "PowerOnMultiVM_Task", "Datacenter.powerOnVm", req.This, frame.TaskOptions{Time: 10 * time.Millisecond}, func(t *frame.Task) (any, error) {
-		result := types.ClusterPowerOnVmResult{}
-		for _, vm := range req.Vm {
-			result.Attempted = append(result.Attempted, types.ClusterAttemptedVmInfo{Vm: vm, Task: ptr(m.powerOn(ctx, vm))})
-		}
-		return result, nil
-	})
-	return frame.Answer(types.PowerOnMultiVM_TaskResponse{Returnval: task}, nil)
 }
 
 // UpgradeVMTask upgrades the virtual hardware of a powered-off VM. This cannot be undone.

@@ -19,7 +19,6 @@ func Register(f *frame.Frame) io.Closer {
 	f.Extend(pool{b, l}, "ResourcePool")
 	f.Handle(l, "HttpNfcLease")
 	f.Handle(machine{b}, "VirtualMachine")
-	f.Handle(datacenter{b}, "Datacenter")
 	f.Handle(browser{b}, "EnvironmentBrowser")
 	f.Extend(checker{b}, "VirtualMachineProvisioningChecker")
 	return l
