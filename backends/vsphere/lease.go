@@ -3,7 +3,11 @@ package vsphere
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -19,7 +23,12 @@ import (
 // attribute that was read is removed, never one that was created since. The vSphere Client shows its value on the cluster.
 // Source: vSphere Web Services API, Managed Object - CustomFieldsManager, Data Object - CustomFieldDef. Privileges:
 // Global.ManageCustomFields on the root, Global.SetCustomField on the cluster (vSphere Security, "Global Privileges").
-const leasePrefix = "rdma-setup.lock."
+//
+// The attribute of all measurements on a vCenter is at the root of its inventory; both privileges are needed there.
+const (
+	leasePrefix = "rdma-setup.lock."
+	measuring   = "rdma-setup.measuring"
+)
 
 // A Holder identifies who holds the lock of a cluster: the value of the attribute. Times are those of vCenter's clock.
 type Holder struct {
@@ -40,6 +49,39 @@ func (h Holder) String() string {
 		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
 }
 
+// NewHolder returns this process as the holder of a lock.
+func (c *Client) NewHolder(run string, since time.Time) Holder {
+	return Holder{Run: run, User: c.User(), Machine: machineName(), Boot: bootID(), PID: os.Getpid(), Since: since}
+}
+
+// Dead reports whether a holder is a process of this machine that has ended.
+func (h Holder) Dead() bool {
+	// The boot id is unique, names of machines may not be.
+	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
+}
+
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id) and the namespace of its process ids:
+// containers share the boot, but cannot see each other's processes. It is empty if either cannot be read.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b)) + " " + ns
+}
+
 // Same reports whether two readings of a lock are equal: the same holder, who has not renewed it in between.
 func (h Holder) Same(other Holder) bool {
 	return h.Run == other.Run && h.User == other.User && h.Machine == other.Machine && h.Boot == other.Boot && h.PID == other.PID &&
@@ -52,6 +94,14 @@ type Lease struct {
 	c      *Client
 	entity place.Ref
 	key    int32
+}
+
+// leaseName is the name of the attribute that is the lock of an entity.
+func leaseName(entity place.Ref) string {
+	if entity.Type == "Folder" {
+		return measuring
+	}
+	return leasePrefix + entity.Value
 }
 
 // Now returns the time of vCenter's clock.
@@ -72,7 +122,7 @@ func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Leas
 		return nil, nil, 0, err
 	}
 	for range 4 { // the holder may release it in the meantime
-		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leasePrefix + entity.Value, MoType: entity.Type})
+		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leaseName(entity), MoType: entity.Type})
 		if err == nil {
 			l := &Lease{Target: t, c: c, entity: entity, key: def.Returnval.Key}
 			if err := l.Renew(ctx, h); err != nil {
@@ -112,7 +162,7 @@ func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int3
 		return nil, 0, wire.Explain(err, t.Name, what)
 	}
 	for _, def := range wire.Value[types.ArrayOfCustomFieldDef](m, "field").CustomFieldDef {
-		if def.Name != leasePrefix+entity.Value {
+		if def.Name != leaseName(entity) {
 			continue
 		}
 		e, err := c.conn.One(ctx, entity, "customValue")
@@ -141,11 +191,14 @@ func (c *Client) BreakLease(ctx context.Context, t backends.Ref, key int32, h Ho
 	return (&Lease{c: c, key: key}).Release(ctx)
 }
 
-// leaseOn finds the entity for a target's lock and the manager of attributes.
+// leaseOn finds the entity for a target's lock, for a vCenter the root folder, and the manager of attributes.
 func (c *Client) leaseOn(ctx context.Context, t backends.Ref) (entity, manager place.Ref, err error) {
 	m := c.conn.VIM().ServiceContent.CustomFieldsManager
 	if m == nil {
 		return entity, manager, backends.Errorf(backends.KindPermission, t.Name, "", "this server has no custom attributes")
+	}
+	if t.Type == backends.TypeVCenter {
+		return c.conn.VIM().ServiceContent.RootFolder, *m, nil
 	}
 	entity, err = c.places.Find(ctx, t)
 	return entity, *m, err

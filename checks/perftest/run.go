@@ -88,6 +88,7 @@ type Progress struct {
 	Bonds         int // measurements of all rails at once that follow
 	BondTime      time.Duration
 	Result        *Measurement // nil at the start
+	Waits         string       // "": not waiting; else for whom, and nothing else is set
 
 	// For a round of a load, which Load names: Pair is its first flow, Pairs the number of senders, Flows the results; nil at the
 	// start.

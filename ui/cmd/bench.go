@@ -157,7 +157,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	rep := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated(),
 		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base), Notes: s.GPUPairs(),
+		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base), Notes: s.Remarks(),
 	}
 	if ctx.Err() != nil {
 		rep.Notes = append(rep.Notes, "interrupted: not every pair was measured")

@@ -35,7 +35,7 @@ func (c *checked) verdict() report.Verdict { return report.Decide(c.report) }
 func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
 		Command: report.Check, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.GPUPairs(),
+		Insecure: s.Set.Unverified(), Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.Remarks(),
 		Unconfigured: checks.Untouched(a, inv), Ports: checks.PortsOf(a, inv),
 	}}
 	if len(measured) == 0 {

@@ -187,6 +187,7 @@ func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, st
 
 // Measure implements live.Fabric.
 func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	f.s.Stop = stop
 	all, err := f.s.Measure(ctx, a, nil, a.Measure.Pairs, progress)
 	loads := perftest.Loads(a.Measure.Load)
 	if err != nil || len(loads) == 0 {

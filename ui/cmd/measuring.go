@@ -85,6 +85,7 @@ func (r *runner) measured(ctx context.Context, p *planned, res engine.Result) ([
 	if res.Reread && len(r.flags.limit) == 0 {
 		inv = r.s.Last(nil)
 	}
+	r.s.Patience, r.s.Stop = r.flags.operation, r.stop
 	m, err := r.s.Measure(ctx, few, inv, few.Measure.Pairs, r.progress())
 	if loads := perftest.Loads(few.Measure.Load); err == nil && len(loads) > 0 {
 		var more []perftest.Measurement

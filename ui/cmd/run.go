@@ -212,7 +212,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Insecure: s.Set.Unverified(), Command: report.Apply, Status: string(res.Status), Changes: []report.Outcome{},
-		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes, s.GPUPairs()),
+		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes, s.Remarks()),
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
 	r.SetChecks(after.findings)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +111,7 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	if err != nil {
 		return nil, err
 	}
-	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: os.Getpid(), Since: now}
+	k.holder = s.VC.NewHolder(run, now)
 	for _, t := range lockTargets(inv, f.limit) {
 		lease, asked, err := takeLease(ctx, s, f, t, k.holder)
 		if asked && err == nil {
@@ -165,7 +163,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 				return nil, asked, ctx.Err()
 			}
 			continue
-		case dead(*other):
+		case other.Dead():
 			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", backends.Clean(t.Name), backends.Clean(other.String()))
 		case other.Run != "" && now.Before(other.Until):
 			return nil, asked, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
@@ -275,32 +273,4 @@ func (k *sharedLock) Release() {
 			fmt.Fprintf(k.s.Env.Stderr, "note: %v; it expires within %s\n", err, leaseTime)
 		}
 	}
-}
-
-// dead reports whether a holder is a process of this machine that has ended.
-func dead(h vsphere.Holder) bool {
-	// The boot id is unique, names of machines may not be.
-	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
-}
-
-func machineName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
-}
-
-// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id) and the namespace of its process ids:
-// containers share the boot, but cannot see each other's processes. It is empty if either cannot be read.
-func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	ns, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b)) + " " + ns
 }

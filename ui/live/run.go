@@ -87,7 +87,11 @@ func (r *Run) keep(line string) {
 
 // Measured handles the progress of the measurement after the changes, and of the loads after it.
 func (r *Run) Measured(p perftest.Progress) {
-	if p.Load != "" {
+	switch {
+	case p.Waits != "":
+		r.keep(p.Waits)
+		return
+	case p.Load != "":
 		if r.load = p; p.Flows != nil {
 			r.keep(plain.LoadRound(p))
 		}

@@ -96,7 +96,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 			if tool == "powercli" {
 				_, err := fmt.Fprintf(e.Stdout, "New-VIRole -Name '%s' -Privilege (Get-VIPrivilege -Id '%s')\n"+
 					"# New-VIPermission -Entity (Get-Folder -NoRecursion) -Principal 'DOMAIN\\account' -Role '%s'\n"+
-					"# For run.lock: shared, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[4]s')\n"+
+					"# For run.lock: shared and measuring in turn, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[4]s')\n"+
 					"# For rdma-setup deploy, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[5]s')\n"+
 					"# For clusters that an image manages, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[6]s')\n"+
 					"# For hosts in lockdown mode, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[7]s')\n",
@@ -105,7 +105,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 				return err
 			}
 			_, err := fmt.Fprintf(e.Stdout, "govc role.create %s \\\n  %s\n# govc permissions.set -principal account@domain -role %s /\n"+
-				"# For run.lock: shared, also: govc role.update -a %[3]s %[4]s\n# For rdma-setup deploy, also: govc role.update -a %[3]s %[5]s\n"+
+				"# For run.lock: shared and measuring in turn, also: govc role.update -a %[3]s %[4]s\n# For rdma-setup deploy, also: govc role.update -a %[3]s %[5]s\n"+
 				"# For clusters that an image manages, also: govc role.update -a %[3]s %[6]s\n"+
 				"# For hosts in lockdown mode, also: govc role.update -a %[3]s %[7]s\n",
 				plain.ShellWord(name), strings.Join(privileges, " \\\n  "), plain.ShellWord(name), strings.Join(checks.SharedLock(), " "), strings.Join(appliance.Privileges(), " "),

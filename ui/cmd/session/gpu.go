@@ -144,7 +144,7 @@ func peerKeys(a *answers.Answers, v *backends.VM) []string {
 	return missing
 }
 
-// measureGPUs measures within each VM of the pairs that has several GPUs, and keeps the results for GPUPairs.
+// measureGPUs measures within each VM of the pairs that has several GPUs, and keeps the results for Remarks.
 func (s *Session) measureGPUs(ctx context.Context, r *perftest.Runner, pairs []perftest.Pair) {
 	var lines, seen []string
 	inv := s.Last(nil)
@@ -158,11 +158,4 @@ func (s *Session) measureGPUs(ctx context.Context, r *perftest.Runner, pairs []p
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gpuPairs = lines
-}
-
-// GPUPairs returns one line for each VM with several GPUs that Measure has measured last.
-func (s *Session) GPUPairs() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gpuPairs
 }

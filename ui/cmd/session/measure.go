@@ -53,6 +53,11 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, inv *backends
 	if r.Bandwidth {
 		r.Bonds, r.BondTime = perftest.Bonds(list)
 	}
+	done, err := s.turn(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	measured, err := r.Measure(ctx, list)
 	if err != nil {
 		return measured, err
@@ -128,6 +133,11 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 	if yes, err := l.Agree(plans); !yes || err != nil {
 		return nil, err
 	}
+	done, err := s.turn(ctx, l.Told)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if r.Class != nil {
 		for i := range nodes {
 			nodes[i].PFC = s.pfc(ctx, nodes[i].Host, nodes[i].Port)

@@ -119,6 +119,11 @@ func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs st
 		}
 	}
 	r := perftest.Runner{Shell: guestShell{s.Guests}, Mode: string(a.Mode), Class: class(a), Simulated: inv.VCenter.Simulated, Now: s.Env.Now}
+	over, err := s.turn(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer over()
 	return r.Applications(ctx, list, app, measured, done)
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/esxi"
@@ -36,9 +37,12 @@ type Session struct {
 	Wide    bool        // surveys also read details of hosts and VMs that the answers do not name
 	InRun   atomic.Bool // Notices are read
 	Notices chan string
-	Screen  atomic.Bool // a screen uses the terminal: nothing else may prompt there
-	person  live.Ask    // prompts on the screen; nil: none
-	pauses  pauses
+	// Patience is the longest wait for other runs that measure, 0 for the default; it ends when Stop is closed.
+	Patience time.Duration
+	Stop     <-chan struct{}
+	Screen   atomic.Bool // a screen uses the terminal: nothing else may prompt there
+	person   live.Ask    // prompts on the screen; nil: none
+	pauses   pauses
 
 	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
@@ -52,6 +56,7 @@ type Session struct {
 	simulated atomic.Bool         // the screen asks while another goroutine reads
 	seen      *backends.Inventory // the inventory that was read last
 	gpuPairs  []string            // results between the GPUs of one VM, for the report
+	remarks   []string            // on the conditions of the measurement, for the report
 }
 
 // Simulated reports whether the data comes from a lab, whoever started it.
