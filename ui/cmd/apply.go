@@ -141,7 +141,7 @@ func (r *runner) consent(p *planned) error {
 	if r.json && r.yes {
 		return nil
 	}
-	if err := plain.Plan(r.env.Stderr, p.plan); err != nil {
+	if err := plain.Plan(r.env.Lines(r.env.Stderr, r.env.Stderr), p.plan); err != nil {
 		return err
 	}
 	if r.yes {
@@ -168,7 +168,7 @@ func confirmed(e *console.Env, what, printed, question string) error {
 
 // sink shows events; the engine's own result is delayed, because measurements and the report follow it.
 func (r *runner) sink() engine.Sink {
-	show := plain.Lines(r.env.Stderr)
+	show := plain.Lines(r.env.Lines(r.env.Stderr, r.env.Stderr))
 	if r.json {
 		show = plain.JSONLines(r.env.Stdout)
 	}

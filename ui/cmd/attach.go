@@ -50,7 +50,7 @@ account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if
 				return err
 			}
 			screen := e.Terminal() && !cmd.Flags().Changed("output") && e.Getenv("TERM") != "dumb"
-			sink := plain.Lines(e.Stdout)
+			sink := plain.Lines(e.Lines(e.Stdout, e.Stdout))
 			if output == "json" {
 				sink = plain.JSONLines(e.Stdout)
 			}

@@ -170,11 +170,18 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 }
 
 func (f *checkFlags) show(e *console.Env, c *checked) error {
-	err := console.Publish(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) })
+	err := console.Publish(e, f.out, func(w io.Writer) error { return c.render(f.lines(e, w), f.output, e.ThemeFor(f.out)) })
 	if f.out == "" && errors.Is(err, syscall.EPIPE) {
 		return nil // "| head" has read enough; the exit code still counts
 	}
 	return err
+}
+
+func (f *checkFlags) lines(e *console.Env, w io.Writer) io.Writer {
+	if f.output != "text" || f.out != "" {
+		return w
+	}
+	return e.Lines(w, e.Stdout)
 }
 
 // ended replaces the document of a check that could not evaluate anything, or was stopped, with one that says why: a monitoring

@@ -141,7 +141,6 @@ func (c *checked) text(w io.Writer) error {
 	if c.baseline != nil {
 		fmt.Fprintf(w, "compared with the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
 	}
-	fmt.Fprintf(w, "verdict %s: %s\n", v.Line(), backends.Clean(v.Summary))
 	if err := plain.Chain(w, v.Chain, catalogue.FirstBroken(c.report.Checks)); err != nil {
 		return err
 	}
@@ -154,7 +153,9 @@ func (c *checked) text(w io.Writer) error {
 	for _, n := range c.report.Notes {
 		fmt.Fprintf(w, "note: %s\n", backends.Clean(n))
 	}
-	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
+	err := plain.Findings(w, c.report.Checks, c.report.Causes()...)
+	fmt.Fprintf(w, "verdict %s: %s\n", v.Line(), backends.Clean(v.Summary)) // last, too: what follows a screen of findings is what is read
+	return err
 }
 
 // pairFacts converts measurements to facts of pairs.

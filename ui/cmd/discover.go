@@ -59,7 +59,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				}
 				s.VC.Close()
 				inv.APICalls = s.VC.Calls()
-				if err := console.Page(e, func(w io.Writer) error { return printInventory(w, output, inv) }); err != nil {
+				if err := console.Page(e, func(w io.Writer) error { return printInventory(w, e.Lines(w, e.Stdout), output, inv) }); err != nil {
 					return err
 				}
 				if !eligible && f == (nicFilter{all: f.all}) {
@@ -102,14 +102,14 @@ func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 // included.
 const memoryOfDiscover = 128 << 20
 
-func printInventory(w io.Writer, output string, inv *backends.Inventory) error {
+func printInventory(w, lines io.Writer, output string, inv *backends.Inventory) error {
 	switch output {
 	case "json":
 		return plain.WriteJSON(w, inv)
 	case "yaml":
 		return writeYAML(w, inv)
 	}
-	return plain.Inventory(w, inv)
+	return plain.Inventory(lines, inv)
 }
 
 // writeYAML prints the JSON document in YAML, with the same keys.

@@ -55,7 +55,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err := r.consent(p); err != nil {
 		return err
 	}
-	res, runErr := carryOut(ctx, u.s, r.a, p, f.planFlags, stop, plain.Lines(e.Stderr))
+	res, runErr := carryOut(ctx, u.s, r.a, p, f.planFlags, stop, plain.Lines(e.Lines(e.Stderr, e.Stderr)))
 	if runErr != nil || res.Status != engine.StatusDone {
 		r.json = false // the events went to stderr: stdout is for the single document of check
 		return r.finish(ctx, p, res, runErr)

@@ -58,7 +58,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 				if d != nil {
 					return d.show(ctx, s, f, p, output, detailed)
 				}
-				if err := console.Page(e, func(w io.Writer) error { return printPlan(w, output, p.plan, doc) }); err != nil {
+				if err := console.Page(e, func(w io.Writer) error { return printPlan(w, e.Lines(w, e.Stdout), output, p.plan, doc) }); err != nil {
 					return err
 				}
 				if detailed && !p.plan.Empty() {
@@ -108,14 +108,14 @@ func planDocument(p *planned, calls int) planDoc {
 	}
 }
 
-func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
+func printPlan(w, lines io.Writer, output string, p *plan.Plan, doc planDoc) error {
 	switch output {
 	case "json":
 		return plain.WriteJSON(w, doc)
 	case "markdown":
 		return plain.Markdown(w, p)
 	}
-	return plain.Plan(w, p)
+	return plain.Plan(lines, p)
 }
 
 func writePlanFile(path string, doc planDoc) error {

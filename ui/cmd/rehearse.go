@@ -123,7 +123,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	case "html":
 		err = r.HTML(e.Stdout)
 	default:
-		err = r.Text(e.Stdout)
+		err = r.Text(e.Lines(e.Stdout, e.Stdout))
 	}
 	if err == nil && code != 0 {
 		err = &console.CodeError{Code: code}

@@ -30,7 +30,7 @@ func newRunsCmd(e *console.Env) *cobra.Command {
 				fmt.Fprintln(e.Stderr, "no runs yet")
 				return nil
 			}
-			t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+			t := tabwriter.NewWriter(e.Lines(e.Stdout, e.Stdout), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "RUN\tSTATUS\tMODE\tVCENTER\tSTARTED")
 			for _, r := range runs {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Run, r.Status, r.Mode, backends.Clean(r.URL), r.Made.Local().Format("2006-01-02 15:04:05 MST"))

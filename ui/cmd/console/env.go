@@ -146,6 +146,19 @@ func (e *Env) Theme() theme.Theme {
 	return theme.New(colour, !theme.UTF8(e.Getenv), true)
 }
 
+// Lines returns a writer for the lines of a command that go to w: where stream is a terminal, they are coloured by their meaning and
+// folded at words. Other files, and terminals that are dumb, get them as they are.
+func (e *Env) Lines(w, stream io.Writer) io.Writer {
+	if !isTerminal(stream) || e.Getenv("TERM") == "dumb" {
+		return w
+	}
+	width, _, err := term.GetSize(int(stream.(*os.File).Fd()))
+	if err != nil {
+		width = 0
+	}
+	return theme.New(e.Getenv("NO_COLOR") == "", !theme.UTF8(e.Getenv), true).Writer(w, width)
+}
+
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
