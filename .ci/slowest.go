@@ -1,5 +1,6 @@
 // Command slowest reads go test -json and prints what go test prints without it: a line for each package and the output of
-// tests that failed. Then it lists the ten tests that took longest, so that growth is seen. Other lines go through.
+// tests that failed. Then it lists the ten tests that took longest, so that growth is seen, and fails if a test was skipped: what cannot
+// be tried is a failure. Other lines go through.
 package main
 
 import (
@@ -22,8 +23,9 @@ type event struct {
 type test struct{ Package, Test string }
 
 func main() {
-	said := map[test][]string{}  // by tests that have not ended well
-	took := map[test]float64{}   // s, without what its subtests took
+	said := map[test][]string{} // by tests that have not ended well
+	took := map[test]float64{}  // s, without what its subtests took
+	var skipped []test
 	first := map[string][]test{} // tests of a package in the order in which they began
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 64<<20)
@@ -50,8 +52,11 @@ func main() {
 			if i := strings.LastIndexByte(e.Test, '/'); i > 0 {
 				took[test{e.Package, e.Test[:i]}] -= e.Elapsed
 			}
-			if e.Action == "pass" {
+			switch e.Action {
+			case "pass":
 				delete(said, k)
+			case "skip":
+				skipped = append(skipped, k)
 			}
 		case e.Action == "fail": // the package: its tests that failed, and those that never ended
 			for _, k := range first[e.Package] {
@@ -71,5 +76,11 @@ func main() {
 	fmt.Println("The slowest tests, without their subtests:")
 	for _, k := range slow[:min(10, len(slow))] {
 		fmt.Printf("%6.1f s  %s %s\n", took[k], k.Package, k.Test)
+	}
+	for _, k := range skipped {
+		fmt.Printf("skipped: %s %s\n%s", k.Package, k.Test, strings.Join(said[k], ""))
+	}
+	if len(skipped) > 0 {
+		os.Exit(1)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // Persistence mode is off in a new guest with NVIDIA's driver. Set switches it on, also after a boot; a restore switches it off
 // and removes everything, also after an interrupted attempt. A GPU whose mode was on before keeps it.
 func TestGPUPersistence(t *testing.T) {
+	testclass.Plain(t)
 	for _, os := range []string{"ubuntu-22.04", "rhel-9"} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func systems() []string { return []string{"ubuntu-20.04", "ubuntu-22.04", "rhel-8", "rhel-9"} }
@@ -20,7 +21,7 @@ func systems() []string { return []string{"ubuntu-20.04", "ubuntu-22.04", "rhel-
 // fewer leaves of systems those that are named, one for each package manager, where the race detector is: it makes all of it
 // several times as slow. make e2e-full runs every system without it.
 func fewer(systems map[string]string, named ...string) map[string]string {
-	if race {
+	if testclass.Small() {
 		maps.DeleteFunc(systems, func(os, _ string) bool { return !slices.Contains(named, os) })
 	}
 	return systems
@@ -46,6 +47,7 @@ func wanted(m *machine, os string) []backends.Assignment {
 
 // The whole cycle: set everything up, find it in the survey, reboot, find it again, roll back, find nothing left.
 func TestSetupAndRollback(t *testing.T) {
+	testclass.Plain(t)
 	for i, os := range systems() {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +76,7 @@ func (m *machine) commands() (n int) {
 // The same with a VF (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, 2.4): its driver is there,
 // its interface is found by the MAC, and what it sends is marked.
 func TestSetupAndRollbackWithVF(t *testing.T) {
+	testclass.Plain(t)
 	for os, system := range fewer(map[string]string{"ubuntu-20.04": "netplan", "ubuntu-22.04": "netplan", "debian-12": "netplan", "rhel-8": "networkmanager", "rhel-9": "networkmanager"}, "debian-12", "rhel-8") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -188,6 +191,7 @@ func (m *machine) holds(t *testing.T, all []backends.Assignment) {
 }
 
 func TestContracts(t *testing.T) {
+	testclass.Plain(t)
 	for _, os := range []string{"ubuntu-22.04", "rhel-9"} {
 		m := newMachine(t, config{os: os})
 		missing := func(s backends.Setting) backends.Setting {

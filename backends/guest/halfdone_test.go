@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // listing is everything that a rollback must give back, by programs that share nothing with the product: files by their
@@ -37,7 +38,7 @@ func (m *machine) differs(t *testing.T, a backends.Assignment, kept backends.Kep
 // systemsOf returns two of the four systems, each in turn: a matrix of all of them would take minutes. With the race detector
 // it is one of the two.
 func systemsOf(name string) []string {
-	if race {
+	if testclass.Small() {
 		return []string{[]string{"ubuntu-22.04", "debian-12", "rocky-9", "rhel-9"}[len(name)%4]}
 	}
 	if len(name)%2 == 0 {
@@ -49,6 +50,7 @@ func systemsOf(name string) []string {
 // Whatever of a setting is there when it was cut short, it neither reads as before nor as done; the record tells it apart,
 // and what is restored from the record is as before to the byte.
 func TestModulesAtBootHalfDone(t *testing.T) {
+	testclass.Plain(t)
 	const unit = "/etc/systemd/system/rdma-setup-vmw_pvrdma.service"
 	const wants = "/etc/systemd/system/multi-user.target.wants/rdma-setup-vmw_pvrdma.service"
 	for name, half := range map[string]string{
@@ -201,6 +203,7 @@ func TestAFullBootFromTheStart(t *testing.T) {
 
 // The same with the other settings that are more than one file.
 func TestOtherSettingsHalfDone(t *testing.T) {
+	testclass.Plain(t)
 	type half struct {
 		kind   backends.Kind
 		name   string

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A guest that goes down while dpkg configures a package leaves apt-get refusing all work until that is finished.
@@ -126,6 +127,7 @@ func (m *machine) hung(t *testing.T, rule string) {
 
 // An interrupted removal is recognised and repeated: nothing of this program is left.
 func TestPartlyRemovedTrafficClass(t *testing.T) {
+	testclass.Plain(t)
 	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm -f -- /etc/systemd/system/rdma-setup-class,nth=1,do=drop"} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})

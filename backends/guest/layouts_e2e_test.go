@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path"
 	"reflect"
 	"regexp"
@@ -19,17 +18,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/guest/realtest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // The real programs of Debian 12 and 13 decide as the resolver says, before and after our file is added; so the other interfaces are as
 // they were, and ours has its address. The long suite tries all layouts.
 func TestE2ELayouts(t *testing.T) {
-	full := os.Getenv("RDMA_SETUP_E2E_FULL") != ""
 	for i, suite := range []string{"bookworm", "trixie"} {
 		t.Run(suite, func(t *testing.T) {
 			var states []layoutState
 			for j, l := range layouts(t) {
-				if l.system != netconf.Ifcfg && (full || j%14 == 7*i) && !strings.Contains(l.name, "ifcfg") {
+				if l.system != netconf.Ifcfg && (testclass.All || j%14 == 7*i) && !strings.Contains(l.name, "ifcfg") {
 					states = append(states, statesOf(t, l)...)
 				}
 			}

@@ -10,11 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A module that is built into the kernel is loaded: there is nothing to load, and nothing to unload afterwards. /proc/modules does
 // not list it, modules.builtin does (Documentation/kbuild/kbuild.rst).
 func TestBuiltInModules(t *testing.T) {
+	testclass.Plain(t)
 	all := []string{"ib_core", "ib_uverbs", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"}
 	for name, c := range map[string]struct {
 		builtIn       []string
@@ -72,6 +74,7 @@ func TestBuiltInModules(t *testing.T) {
 
 // The whole cycle on a kernel with ib_core and rdma_cm built in.
 func TestSetupAndRollbackWithBuiltInModules(t *testing.T) {
+	testclass.Plain(t)
 	t.Parallel()
 	m := newMachine(t, config{os: "ubuntu-22.04", builtIn: []string{"ib_core", "rdma_cm"}})
 	m.thereAndBack(t, wanted(m, "ubuntu-22.04"), "vmw_pvrdma")

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // bootImage matches dracut's image in a listing; its bytes differ each time.
@@ -16,6 +17,7 @@ var bootImage = regexp.MustCompile(`(?m)^/boot/initramfs-\S+\.img .*\n`)
 // nouveau is loaded at boot. Set ends with a guest that has rebooted without it, also at the boots after that; a restore takes
 // everything away to the byte, also one that a full /boot has broken off, and then nouveau is back at the next boot.
 func TestNouveau(t *testing.T) {
+	testclass.Plain(t)
 	renews := map[string]string{"ubuntu-22.04": "update-initramfs", "debian-12": "update-initramfs", "rhel-9": "dracut", "centos-7": "dracut"}
 	for os, renew := range renews {
 		t.Run(os, func(t *testing.T) {

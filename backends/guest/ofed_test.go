@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 const (
@@ -45,6 +46,7 @@ func builtWith(os, kernel string) []string {
 // RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
 // MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
 func TestSetupAndRollbackWithOFED(t *testing.T) {
+	testclass.Plain(t)
 	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +71,7 @@ func TestSetupAndRollbackWithOFED(t *testing.T) {
 
 // DOCA-OFED from its local repository: what it upgrades comes back as the distribution has it.
 func TestSetupAndRollbackWithDOCA(t *testing.T) {
+	testclass.Plain(t)
 	for os, file := range map[string]string{"ubuntu-22.04": "doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb", "rhel-9": "doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +102,7 @@ func TestOFEDContract(t *testing.T) {
 
 // Each way in which an installation ends early, in words that fit; what was touched is marked, and nothing where nothing was.
 func TestOFEDThatIsNotInstalled(t *testing.T) {
+	testclass.Plain(t)
 	for _, test := range []struct {
 		name, os   string
 		before     string // run as root

@@ -7,11 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // PFC, trust and ECN of a card that the guest was given whole: by dcb, and by mlnx_qos where MLNX_OFED is. They are in force and
 // come back after a boot; half done they read so; what is restored is as it was, also where somebody had set the port before.
 func TestPortQoS(t *testing.T) {
+	testclass.Plain(t)
 	const showDCB = "dcb pfc show dev $nic prio-pfc; dcb -N app show dev $nic dscp-prio"
 	const showOFED = "mlnx_qos -i $nic; grep . /sys/class/net/$nic/ecn/roce_*/enable/*"
 	for name, c := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
@@ -65,7 +66,7 @@ func TestNoise(t *testing.T) {
 		{"brackets", "([{<", 2 << 20},
 		{"numbers", "1 2 3.50 4.50 5.500000 ", 2 << 20},
 	} {
-		if testing.Short() || scantest.Race {
+		if testclass.Race || !testclass.All {
 			kind.bytes = 8 << 10
 		}
 		for _, tool := range transcript.Tools() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
@@ -24,7 +25,9 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", tools()) }
 
 func TestForeign(t *testing.T) { scantest.Score(t, tools()) }
 
-func TestNoiseOfTheToolsOwnWords(t *testing.T) { scantest.Noise(t, "testdata", tools()) }
+func TestNoiseOfTheToolsOwnWords(t *testing.T) {
+	scantest.Noise(t, "testdata", tools(), testclass.Race)
+}
 
 func TestMutations(t *testing.T) {
 	const change = "esxcli_software_vib_install/"

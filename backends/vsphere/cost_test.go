@@ -7,11 +7,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
 // The bounds on calls apply to any number of hosts; each further page of 200 hosts costs only one more call.
 func TestCostOfReading(t *testing.T) {
+	testclass.Plain(t)
 	for _, hosts := range []int{4, 60} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 8})
@@ -57,6 +59,7 @@ func TestCostOfReading(t *testing.T) {
 }
 
 func TestCostOfSetting(t *testing.T) {
+	testclass.Plain(t)
 	for _, hosts := range []int{4, 60} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 1})

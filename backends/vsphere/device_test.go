@@ -8,6 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -36,6 +37,7 @@ func a100(backing string) backends.Value {
 }
 
 func TestDeviceContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, _, set := withGPUs(t)
 	s := ofVM(backends.KindDevice, gpu)
 	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Removes: true, Writes: changes(l, events.VMDevices),
@@ -161,6 +163,7 @@ func TestDeviceRefuses(t *testing.T) {
 
 // Settings for low jitter; latency sensitivity high requires both reservations first.
 func TestTuningContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, _, set := withGPUs(t)
 	s := ofVM(backends.KindCPU, "")
 	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Writes: changes(l, events.VMDevices),

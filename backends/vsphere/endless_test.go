@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -36,6 +37,7 @@ func endless(piece string, pause time.Duration) rule {
 // TestRepliesWithoutEnd receives replies that never end: a fast one ends at its size limit, a slow one at the time limit of one
 // call, and both are reported.
 func TestRepliesWithoutEnd(t *testing.T) {
+	testclass.Plain(t)
 	w := start(t, nil, nil)
 	const limit = 1 << 20
 	for _, tt := range []struct {

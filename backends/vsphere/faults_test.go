@@ -10,11 +10,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestOneFaultEach sets up switch, port group, member, host and VM while one call of each fails once with a transient error: the
 // result is the same, and nothing exists twice.
 func TestOneFaultEach(t *testing.T) {
+	testclass.Plain(t)
 	methods := []string{
 		"CreateDVS_Task", "EnableNetworkResourceManagement", "AddDVPortgroup_Task", "ReconfigureDvs_Task", "UpdateOptions",
 		"EnableRuleset", "ReconfigVM_Task", "RetrievePropertiesEx", "CreateContainerView", "CreateListView", "CreateFilter",

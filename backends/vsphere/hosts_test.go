@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -58,6 +59,7 @@ func asEngine(t *testing.T, s backends.Setter, as []backends.Assignment) {
 }
 
 func TestCostOfSettingManyHosts(t *testing.T) {
+	testclass.Plain(t)
 	const n = 60
 	_, c := startLab(t, lab.Options{Hosts: n, VMs: 1})
 	if _, err := c.Inventory(t.Context(), backends.Scope{}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -56,6 +57,7 @@ func lifecycle(t *testing.T, l *lab.Lab, look func(managed)) {
 }
 
 func TestImageContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, _, set := imaged(t)
 	commits := func() (n int) {
 		lifecycle(t, l, func(i managed) { n = i.Commits })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -105,6 +106,7 @@ func TestReasonsOfUnfitHosts(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
+	testclass.Plain(t)
 	w := start(t, func(m *simulator.Model) { m.Datacenter, m.Cluster = 2, 2 }, listOption)
 	c := w.dial(t)
 	for _, tt := range []struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 var (
@@ -45,6 +46,7 @@ func changes(l *lab.Lab, what string) func() int {
 }
 
 func TestContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, c := startLab(t, lab.Options{})
 	set := c.Setters()
 
@@ -130,6 +132,7 @@ func TestContractOnLab(t *testing.T) {
 }
 
 func TestVMContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 2})
 	set := c.Setters()
 	mustSet(t, set, dvs, dvs1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 const option = "Net.PVRDMAVmknic"
@@ -43,6 +44,7 @@ func TestHostSettingsOnStock(t *testing.T) {
 }
 
 func TestVMSettingsOnStock(t *testing.T) {
+	testclass.Plain(t)
 	w := start(t, func(m *simulator.Model) { m.Portgroup = 2 }, nil)
 	c := w.dial(t)
 	set := c.Setters()

@@ -7,11 +7,13 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // Clusters of two datacenters may have the same name (vSphere Web Services API, ManagedEntity.name). Each host belongs to its own,
 // and answers may name it by its name and datacenter, or by its inventory path.
 func TestClustersOfTheSameName(t *testing.T) {
+	testclass.Plain(t)
 	w := start(t, func(m *simulator.Model) { m.Datacenter = 2 }, func(m *simulator.Model) {
 		for _, e := range m.Map().All("ClusterComputeResource") {
 			c := e.(*simulator.ClusterComputeResource)

@@ -7,6 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
@@ -23,6 +24,7 @@ func nowhere(s backends.Setting) backends.Setting {
 }
 
 func TestSystemContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	set := c.Setters()
 	t.Run("power policy", func(t *testing.T) {
@@ -50,6 +52,7 @@ func TestSystemContractOnLab(t *testing.T) {
 }
 
 func TestComponentContractOnLab(t *testing.T) {
+	testclass.Plain(t)
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "bare"})
 	c.Depots([]string{depot + "mft-4.28.0.92-0.x86_64.vib", depot + "nmst-4.28.0.92-1OEM.801.0.0.21495797.x86_64.vib"})
 	s := host1(backends.KindComponent, "mft")

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
@@ -19,6 +20,7 @@ const mft = "mft-4.28.0.92-0.x86_64.vib"
 
 // TestOneSystemFaultEach sets settings of hosts while one call of each fails once with a transient error.
 func TestOneSystemFaultEach(t *testing.T) {
+	testclass.Plain(t)
 	steps := []struct {
 		s backends.Setting
 		v any

@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"backends/ssh":        {"backends", "assets"},
 	"backends/nic":        {"backends", "backends/transcript"},
 	"backends/settertest": {"backends"},
+	"backends/testclass":  {},
 	"backends/transcript": {},
 	"backends/lab":        {},
 	"backends":            {},

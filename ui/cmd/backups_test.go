@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -119,6 +120,7 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 // TestInterruptDuringBackups: creating backups can take minutes; Ctrl-C during that time ends the program immediately without
 // changes.
 func TestInterruptDuringBackups(t *testing.T) {
+	testclass.Raced(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 1, VMs: 1, Faults: []string{"method=DVSManagerExportEntity_Task,do=hang"}})
 	b.interrupts = make(chan os.Signal, 1)

@@ -13,6 +13,17 @@ import (
 	"time"
 )
 
+// large are the parts that only make bench-large has: sites of 500 hosts, and the twin of a large site.
+var large = []string{"reads", "rehearsal"}
+
+// sizes returns the numbers of hosts; only make bench-large has the last.
+func sizes() []int {
+	if testing.Short() {
+		return []int{10, 100}
+	}
+	return []int{10, 100, 1000}
+}
+
 // TestBounds compares the program with its bounds and prints one table (make bench). Counts (calls, bytes, rounds) fail if they
 // exceed their bound; durations depend on the machine and its load, and are only reported.
 func TestBounds(t *testing.T) {
@@ -26,6 +37,9 @@ func TestBounds(t *testing.T) {
 		{"rails", railed, 5 * time.Minute}, {"apply", applies, 10 * time.Minute}, {"waves", waves, time.Minute}, {"rounds", rounds, time.Minute},
 		{"rehearsal", rehearses, 20 * time.Minute}, {"keys", keyPresses, 5 * time.Minute}, {"screen", runScreen, 2 * time.Minute},
 	} {
+		if testing.Short() && slices.Contains(large, part.name) {
+			continue
+		}
 		t.Run(part.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), part.limit)
 			defer cancel()

@@ -98,7 +98,7 @@ func (s *site) firstPage(ctx context.Context) time.Duration {
 // growth runs discover on increasing numbers of hosts. Costs that grow faster than the number of hosts show in the last columns.
 func growth(ctx context.Context, b *board) {
 	var before struct{ per float64 }
-	for _, hosts := range []int{10, 100, 1000} {
+	for _, hosts := range sizes() {
 		begin := time.Now()
 		s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(10*hosts))
 		started := time.Since(begin)

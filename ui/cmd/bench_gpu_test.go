@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -33,6 +34,7 @@ func second(s *world.State) {
 // On the same switch, GPU memory is as fast as host memory; at the other socket it is slower, and the hint says that no setting
 // fixes that.
 func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for scenario, want := range map[string]struct {
 		code        int

@@ -175,19 +175,23 @@ func (d *desk) to(words string) {
 // keyPresses measures the time from a key to the redrawn screen in the pNIC picker: through the terminal, the loop and the
 // renderer.
 func keyPresses(_ context.Context, b *board) {
-	for _, c := range []struct{ hosts, rounds int }{{10, 5}, {100, 5}, {1000, 15}} {
-		d := sit(b.t, &crowd{hosts: c.hosts, perSecond: 1})
+	for _, hosts := range sizes() {
+		rounds := 5
+		if hosts == 1000 {
+			rounds = 15
+		}
+		d := sit(b.t, &crowd{hosts: hosts, perSecond: 1})
 		d.to("Which pNIC")
-		at := fmt.Sprintf("%d hosts x 6 pNICs", c.hosts)
+		at := fmt.Sprintf("%d hosts x 6 pNICs", hosts)
 		const down, up, end, home, back = "\x1b[B", "\x1b[A", "\x1b[F", "\x1b[H", "\x7f"
 		moves := []string{down, down, up, end, home, down, down, down, up, "\x1b[6~", "\x1b[5~"}
 		// Every key changes the screen: it narrows the list or deletes a letter.
 		typed := []string{"e", "s", "x", "-", "0", "0", back, back, back, back, back, back}
 		before := cpu()
-		moving := d.best(moves, c.rounds)
+		moving := d.best(moves, rounds)
 		d.press("/")
 		d.quiet()
-		typing := d.best(typed, c.rounds)
+		typing := d.best(typed, rounds)
 		used := cpu() - before
 		b.duration("key press to redrawn screen, p99", at+", moving", p99(moving), frame)
 		b.duration("key press to redrawn screen, p99", at+", typing in the filter", p99(typing), frame)

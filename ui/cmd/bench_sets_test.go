@@ -24,7 +24,7 @@ import (
 // sets executes plans of one kind with the real engine and counts the calls: reads for the journal, changes, and reads after the
 // changes.
 func sets(ctx context.Context, b *board) {
-	for _, hosts := range []int{10, 100, 1000} {
+	for _, hosts := range sizes() {
 		s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", "1")
 		vc := s.dial(ctx, b.t)
 		inv, err := vc.Inventory(ctx, backends.Scope{})

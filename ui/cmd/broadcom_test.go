@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestBroadcomNetXtremeE: PVRDMA on cards of a third family, from the answers to the report and back; VFs and PFC are refused with a
 // reason.
 func TestBroadcomNetXtremeE(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "broadcom-bnxt", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	before, _ := b.must(0, "discover")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -111,6 +112,7 @@ var broken = map[string]struct {
 
 // TestBrokenLinks runs check on sites in which one link is broken: it reports that link first, and otherwise only its consequences.
 func TestBrokenLinks(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	brokenLinks(t, 0)
 }

@@ -13,12 +13,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestBystandersKeepRunning checks VMs of others on hosts that reboot, as another client sees them. vMotion moves billing-01, which
 // DRS does not move, and it never restarts. VMs of vSphere Cluster Services, of either kind (KB 370222), do not stop a wave: only
 // vCenter powers them off, and they are on again afterwards.
 func TestBystandersKeepRunning(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for scenario, c := range map[string]struct {
 		run      string
@@ -87,6 +89,7 @@ func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]t
 // TestMovesAreProvenBeforeResumeAndRollback: after the apply, vCenter reports that a VM of others cannot move. Resume and rollback
 // stop and name it before a VM is off or a host is out of service.
 func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2, Faults: []string{"method=RelocateVM_Task,nth=2,do=fault:NoPermission"}})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
@@ -113,6 +116,7 @@ func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
 // TestMovedVMsAreNamed: VMs that a run moves to other hosts are named at its end, and with run.return_vms they are moved back. A
 // rollback says the same of its own.
 func TestMovedVMsAreNamed(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for run, says := range map[string]string{
 		"run: {bystanders: migrate}":                   " during the run",

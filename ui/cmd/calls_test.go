@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -15,9 +16,10 @@ const perHost = 10
 // TestCallsPerHost counts, in the lab, the esxcli calls of plan and check for each host. The bound holds for any number of hosts;
 // make e2e-full has a hundred.
 func TestCallsPerHost(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	many := 12
-	if full {
+	if testclass.Sized(t) {
 		many = 100
 	}
 	for _, site := range []struct {

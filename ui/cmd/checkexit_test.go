@@ -9,11 +9,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestExitCodesOfCheck covers the exit codes of the monitoring-plugin convention: 0 OK, 1 WARNING, 2 CRITICAL, 3 nothing could be
 // evaluated.
 func TestExitCodesOfCheck(t *testing.T) {
+	testclass.Raced(t)
 	t.Parallel()
 	away := func(b *bench) { b.env["GOVC_URL"] = "https://127.0.0.1:1/sdk" }
 	for name, tt := range map[string]struct {
@@ -89,6 +91,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 
 // Guests that hang are read at the same time, each with its own timeout: all reads begin before the first one times out.
 func TestDeadGuestsCostOneLimit(t *testing.T) {
+	testclass.Raced(t)
 	t.Parallel()
 	const limit = 6 * time.Second
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 4, Faults: []string{

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
@@ -16,6 +17,7 @@ import (
 // Mode sriov configures a lossless class by default, and the test runs in it. Guests on VFs cannot read the counters of the port:
 // the class is configured but not proven, which is not a failure.
 func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
 	out, errs := b.must(0, "apply", "-f", file, "--yes", "-o", "json")
@@ -83,6 +85,7 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 
 // One pair is enough to find a switch that does not trust DSCP: the port of the receiving host counts another priority.
 func TestSwitchThatTrustsNoDSCP(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "broken-dscp-trust", Hosts: 3, VMs: 3})
 	_, errs := b.must(1, "apply", "-f", file, "--yes", "-o", "json")
@@ -140,6 +143,7 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 // If a port does not pause the lossless priority, each pair passes alone but fails under incast: the result names the pairs that
 // send through it, and the side of the cable.
 func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "broken-pfc-priority", Hosts: 3, VMs: 3})
 	b.must(0, "apply", "-f", file, "--yes")
@@ -157,6 +161,7 @@ func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
 
 // A card that sends too few messages per second fails because of the shape of its curve, even if its best row is good.
 func TestSlowSmallMessagesFail(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "slow-small", Hosts: 2, VMs: 2})
 	b.must(0, "apply", "-f", file, "--yes", "--measure=false")
@@ -184,6 +189,7 @@ func TestSlowSmallMessagesFail(t *testing.T) {
 
 // A load finds each problem of the physical network and names its cause.
 func TestLoadNamesTheCause(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, tc := range []struct {
 		scenario string
@@ -210,6 +216,7 @@ func TestLoadNamesTheCause(t *testing.T) {
 // The measurement of one pair names its cause: a hop that passes only small frames is not reported as different program versions,
 // and a narrow slot is named by its bandwidth, with the latency of large messages as a consequence. Tests that are not listed pass.
 func TestPairNamesTheCause(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for scenario, says := range map[string]map[string]string{
 		"slow-large":     {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
@@ -242,6 +249,7 @@ func TestPairNamesTheCause(t *testing.T) {
 // Pairs of two leaf switches pass with the additional latency of the switches between them, which their expected value includes and
 // names; the leaf switches are identified by LLDP.
 func TestSwitchesBetweenLeavesAreExpected(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "leaf-spine", Hosts: 4, VMs: 4})
 	b.must(0, "apply", "-f", file, "--yes", "--measure=false")

@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
 	given "github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -47,6 +48,7 @@ var hostNames = regexp.MustCompile(`(?m)^  names:\n(    - .*\n)+`)
 // In a vCenter with two datacenters, whose clusters and VMs have the same names, each is set up and reset without the other, and the
 // twin has both.
 func TestTwoDatacenters(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for asked, datacenter := range []string{"DC", "Other"} {
 		t.Run(datacenter, func(t *testing.T) {

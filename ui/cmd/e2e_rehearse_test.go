@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -21,6 +22,7 @@ import (
 // of the lab is one minute of the rehearsal, which counts in whole seconds. make e2e runs it alone: beside other tests, a VM may wait for
 // the processor for longer than the printed range allows.
 func TestE2ERehearsalForetellsTheRun(t *testing.T) {
+	testclass.Alone(t)
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 6, BootTime: 20 * time.Second}) // long, so that what the tool computes matters little
 	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
 	if err != nil {

@@ -17,11 +17,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestHAAgentHoldsTheNextWave: the HA agent of the first host does not start after its reboot. The second host stays in service,
 // also in the resume, until the agent is running again.
 func TestHAAgentHoldsTheNextWave(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-ha-agent", Hosts: 2, VMs: 2})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
@@ -46,6 +48,7 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 // alarm. The others stay in service, and the run waits once for their common cause, not once per host. Conditions from before the
 // run do not block it.
 func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	problems := map[world.HostProblem]string{
 		world.DeadPath:   "storage path vmhba64:C0:T1:L1 of esx-01 is dead",
@@ -85,6 +88,7 @@ func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 
 // TestBackupHoldsItsVM: a backup program reads the disks of a VM from a snapshot. The VM stays on until the snapshot is removed.
 func TestBackupHoldsItsVM(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond})
 	backup := func(snapshots ...world.Snapshot) {
@@ -223,6 +227,7 @@ func (b *bench) hurry() {
 // TestAdapterThatDoesNotConnectHoldsTheNextWave: the run does not log in to guests, and the RDMA adapter of the canary does not
 // connect when the VM is powered on again. The other VM stays on, also in the resume, until vCenter shows the adapter as connected.
 func TestAdapterThatDoesNotConnectHoldsTheNextWave(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
 	b.hurry()

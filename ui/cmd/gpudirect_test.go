@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -195,6 +196,7 @@ func TestHGXBoards(t *testing.T) {
 
 // GPUs together with PVRDMA adapters: applied, visible to another client, empty second plan, and rolled back.
 func TestGPUBesidePVRDMA(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
 	if err != nil {
@@ -251,6 +253,7 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 // keys are set and visible to another client, GPU memory is measured, a second plan is empty, and a rollback undoes everything.
 // vGPU types that NVIDIA does not document for GPUDirect RDMA, or that the host does not have, are refused.
 func TestVGPUBesideCard(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	env, file := gpuLab(t, "vgpu-gdr")
 	start := hardware(t, env, file)
@@ -344,6 +347,7 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 
 // The answers of the lab's default world can be applied without changes.
 func TestDefaultLabAppliesGPUDirect(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
 	if err != nil {
@@ -358,6 +362,7 @@ func TestDefaultLabAppliesGPUDirect(t *testing.T) {
 
 // The first comment of the answers names the exit code of apply if the scenario causes a refusal, and only then.
 func TestLabAnswersNameTheExitCodeOfGPUScenarios(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, scenario := range lab.Scenarios() {
 		if !strings.HasPrefix(scenario, "gpu") && !strings.HasPrefix(scenario, "hgx") && scenario != "nouveau" && !strings.HasPrefix(scenario, "vgpu") || strings.Contains(scenario, "broken") {

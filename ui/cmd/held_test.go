@@ -12,11 +12,13 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestNothingIsWrittenIntoTheWizardsScreen: what a run writes to stderr, such as the location of its backups, is held until the
 // screen has ended. If it were written immediately, it would stay on the screen until the terminal is resized.
 func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
+	testclass.Raced(t)
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	if err != nil {

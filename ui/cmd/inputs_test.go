@@ -21,10 +21,16 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
-// mostMemory is the memory limit of the program for any input; the race detector itself uses up to ten times as much.
-var mostMemory = int64(500<<20) * memoryFactor
+// mostMemory returns the memory limit of the program for any input; the race detector itself uses up to ten times as much.
+func mostMemory() int64 {
+	if testclass.Race {
+		return 5000 << 20
+	}
+	return 500 << 20
+}
 
 // runMeasured runs the program as a separate process and returns its exit code, its output and its largest resident set.
 func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (code int, said string, rss int64) {
@@ -128,6 +134,7 @@ func sparseAppliance(t *testing.T) string {
 
 // TestInputsAreLimited exceeds the limit of every input that is read before login.
 func TestInputsAreLimited(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	s := fakeVCenter(t, func(w io.Writer, method string) {})
 	vc := "--url=" + s.URL + "/sdk"
@@ -177,7 +184,7 @@ func TestInputsAreLimited(t *testing.T) {
 			if tt.code >= 0 && code != tt.code || !strings.Contains(said, tt.says) {
 				t.Errorf("exit %d, want %d with %q:\n%s", code, tt.code, tt.says, said)
 			}
-			if rss > mostMemory {
+			if rss > mostMemory() {
 				t.Errorf("it took %s of memory:\n%s", backends.SizeText(rss), said)
 			}
 			t.Logf("%s of memory", backends.SizeText(rss))
@@ -219,6 +226,7 @@ func fakeVCenter(t *testing.T, reply func(w io.Writer, method string)) *httptest
 
 // TestRepliesAreLimited has vCenters send replies that do not fit into memory, before and after the password is sent.
 func TestRepliesAreLimited(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	type reply struct {
 		name, head, piece string
@@ -226,7 +234,7 @@ func TestRepliesAreLimited(t *testing.T) {
 		says              string
 	}
 	var more []reply
-	if full { // these take a while
+	if testclass.Sized(t) { // these take a while
 		more = []reply{
 			{"objects before log-in", "", `<about/>`, true, "not a vCenter"},
 			{"nested values", `<objects><propSet><name>x</name>`, `<val xsi:type="ArrayOfAnyType"><anyType xsi:type="ArrayOfAnyType">`, false, "128 elements in one another"},
@@ -261,7 +269,7 @@ func TestRepliesAreLimited(t *testing.T) {
 			if code == 0 || !strings.Contains(said, tt.says) {
 				t.Errorf("exit %d, want %q:\n%s", code, tt.says, said)
 			}
-			if rss > mostMemory {
+			if rss > mostMemory() {
 				t.Errorf("it took %s of memory", backends.SizeText(rss))
 			}
 			t.Logf("%s of memory", backends.SizeText(rss))

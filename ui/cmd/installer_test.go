@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // The scale of a clock on which an hour takes 1.2 s, and the duration of 90 minutes on it.
@@ -18,6 +19,7 @@ const (
 // TestNinetyMinuteInstaller: an installer that takes 90 minutes on the scaled clock of the lab finishes during apply, and during
 // the rollback. If the operator sets a shorter timeout, the run fails and reports it.
 func TestNinetyMinuteInstaller(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	scaled := float64(hour) / float64(time.Hour)
 	for name, c := range map[string]struct {

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestIntelE810: PVRDMA on cards of another family, from the answers to the report; VFs of them are refused with a reason.
 func TestIntelE810(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	_, why := b.must(3, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"))
@@ -41,6 +43,7 @@ func TestIntelIWARP(t *testing.T) {
 
 // TestIntelRDMAOff: the plan enables RDMA in icen, with a reboot of the host, and rollback disables it again.
 func TestIntelRDMAOff(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "e810-off", Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")

@@ -9,12 +9,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestUpgradeKeepsTheNamesOfInterfaces: an upgrade to hardware version 21 moves the adapters of VMs with EFI firmware to other PCI
 // slots (Broadcom KB 407595). The first interface of each guest keeps its name, also after the rollback, which keeps the hardware
 // version and therefore the names. Without the program's change, the guests rename the interface.
 func TestUpgradeKeepsTheNamesOfInterfaces(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for name, kept := range map[string]bool{"kept": true, "skipped": false} {
 		t.Run(name, func(t *testing.T) {

@@ -3,11 +3,14 @@ package cmd_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // nouveau drives the GPU of each guest: it is blacklisted and the guest rebooted during the run, then NVIDIA's driver is installed
 // and measured. A second plan contains no change for it, and a rollback succeeds.
 func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	env, file := gpuLab(t, "nouveau")
 	out, errs, code := inProcess(env, "plan", "-f", file)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A powerWatch is another client of the vCenter that reads the power state of all VMs ten times a second.
@@ -135,7 +136,7 @@ func keepApart(t *testing.T, env map[string]string, names ...string) {
 func TestVMsAreOffInWaves(t *testing.T) {
 	t.Parallel()
 	hosts, vms := 2, 10 // more than four VMs remain after a kill
-	if full {
+	if testclass.Sized(t) {
 		hosts, vms = 4, 40
 	}
 	b := newBench(t, lab.Options{Hosts: hosts, VMs: vms, BootTime: 600 * time.Millisecond}) // longer than a kill takes

@@ -16,6 +16,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -119,6 +120,7 @@ func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
 
 // TestTheRoleUpgradesHardware: the role of PVRDMA is sufficient to upgrade the hardware version of a VM.
 func TestTheRoleUpgradesHardware(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "gpudirect-old", Hosts: 2, VMs: 2})
 	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "    guest: {", "    hardware: upgrade\n    guest: {")

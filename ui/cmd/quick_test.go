@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // pageSize is the number of objects that one call for properties returns.
@@ -16,7 +17,7 @@ const pageSize = 500
 func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
 	t.Parallel()
 	counts := []int{4, 12}
-	if full {
+	if testclass.Sized(t) {
 		counts = []int{4, 60, 120}
 	}
 	for _, hosts := range counts {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // Whole cards on two rails, from an unconfigured site to the evaluated measurement: each VM has both ports of its host's card and a
 // GPU, the second plan is empty, and a rollback removes the cards.
 func TestWholeCardsOnTwoRails(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails", Hosts: 2, VMs: 2, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install", "measure: {latency: false}\nguest:\n  install")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
@@ -237,6 +238,7 @@ func (b *bench) generated(mode, file string) {
 // If the cables of two rails are swapped on one host, the result names the host, its pNICs and the switch ports. The other hosts
 // pass, and RDMA is measured over the spine.
 func TestSwappedCablesAreNamed(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 )
 
@@ -24,6 +25,7 @@ func (b *bench) rehearsal(args ...string) (r twin.Rehearsal, code int, said stri
 // A host that does not come back from its reboot is out of service to the end, and so are its VMs. The run there waits for it as long as
 // the answers say; the rehearsal does not.
 func TestRehearseAHostThatDoesNotComeBack(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2})
 	answers := filepath.Join(site.lab.Dir(), "answers-sriov.yaml")
@@ -58,6 +60,7 @@ func TestRehearseAPartialRun(t *testing.T) {
 
 // Whether a BlueField is in NIC mode is in its firmware, which is not read without the ESXi shell: the twin assumes it, and says so.
 func TestRehearseOnABlueField(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Scenario: "sriov-bluefield", Hosts: 2, VMs: 2})
 	r, code, _ := site.rehearsal("-f", filepath.Join(site.lab.Dir(), "answers-sriov.yaml"))

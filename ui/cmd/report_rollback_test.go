@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // The report of a run says whether its rollback has finished.
 func TestReportOfARollbackThatDidNotFinish(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=Destroy,nth=1,do=task-fault:InvalidState"}})
 	answers := b.lab.Dir() + "/answers-pvrdma.yaml"

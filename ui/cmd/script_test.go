@@ -21,6 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
@@ -43,9 +44,6 @@ func TestMain(m *testing.M) {
 
 // connectX knows the names of the drivers of the cards in the lab.
 var connectX = mlx5.Family{}
-
-// full requests the full size of tests that make test runs with fewer hosts, VMs and answers; make e2e-full sets it.
-var full = os.Getenv("RDMA_SETUP_TEST_FULL") != ""
 
 // terminalReader lists goroutines of Bubble Tea that may outlive a program. One that has read a key after the program ended blocks
 // forever because nobody receives the key (ultraviolet, TerminalReader.sendEvents), and another may still be blocked in its read.
@@ -108,8 +106,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "full" {
-				return full, nil
+			if cond == "all" {
+				return testclass.All || testclass.Race, nil // only make e2e-full runs scripts with the race detector
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},

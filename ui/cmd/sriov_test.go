@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // sriovBench returns a small lab and its answers for mode sriov.
@@ -169,6 +170,7 @@ func TestPlanAndCheckStartNoSSH(t *testing.T) {
 // A driver that is older than the named one is updated, during a reboot that is needed anyway or during one of its own. A package
 // that Secure Boot rejects stops the host with the reason; the installation is not forced.
 func TestSRIOVComponents(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	const newer = "4.24.0.7-1OEM.803.0.0.24022510"
 	vib := connectX.VIBs()[0]

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A strict is a proxy between the commands and a simulator. It refuses property paths that the declared type of a managed object
@@ -124,6 +125,7 @@ func (s *strict) note(path string) {
 // TestNoCommandAsksForUndeclaredProperties runs the commands on the lab and on the stock simulator, which accepts every path. Each
 // refused path is an error of the program, even if the command handles the refusal.
 func TestNoCommandAsksForUndeclaredProperties(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	commands := [][]string{
 		{"discover", "--all", "-o", "json"}, {"plan", "-f", "ANSWERS"}, {"check", "-f", "ANSWERS"}, {"check", "--quick"},

@@ -17,12 +17,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
 )
 
 // A site that this program has finished has nothing left to do, and neither has its twin: an outside client sees no difference, the plans
 // are the same and empty, and the quick checks find the same.
 func TestTwinOfAFinishedSite(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	rows := []struct {
 		name, scenario, mode string
@@ -41,7 +43,7 @@ func TestTwinOfAFinishedSite(t *testing.T) {
 		{"sriov-centos", "centos", "sriov", nil},
 		{"gpudirect-source", "gpudirect-source", "gpudirect", regexp.MustCompile(`cuda|nvidia|initrd| package lib| path (/mnt|/usr/include)`)},
 	}
-	if !full {
+	if !testclass.Sized(t) {
 		rows = rows[:3]
 	}
 	for _, row := range rows {
@@ -59,6 +61,7 @@ func TestTwinOfAFinishedSite(t *testing.T) {
 
 // What is active in a guest and not persistent, and the opposite, is the same in the twin: both need the same changes.
 func TestTwinOfAGuestThatWasChanged(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
 	answers := filepath.Join(site.lab.Dir(), "answers-sriov.yaml")

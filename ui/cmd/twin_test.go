@@ -25,6 +25,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
@@ -138,6 +139,7 @@ func (b *bench) outside() witness.Dump {
 
 // The twin of a site has the same plan as the site, and an outside client sees no difference between them.
 func TestTwinIsTheSite(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, row := range []struct {
 		scenario, mode string
@@ -178,6 +180,7 @@ func TestTwinIsTheSite(t *testing.T) {
 
 // A site of two clusters: the answers name no cluster, so the hosts of both are set up. Each cluster keeps its settings and rules.
 func TestTwinOfTwoClusters(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	twoClusters(t, "pvrdma", func(s *world.State) error {
 		if err := scenario.Build(s, scenario.Spec{Hosts: 4, VMs: 8}); err != nil {
@@ -192,6 +195,7 @@ func TestTwinOfTwoClusters(t *testing.T) {
 
 // The same for clusters that are managed by images. The image of the second one has a component of those that the answers request.
 func TestTwinOfTwoImages(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	var bases []string
 	served, answers := twoClusters(t, "sriov", func(s *world.State) error {
@@ -302,6 +306,7 @@ func odd(s *world.State) error {
 
 // The same for a site with a history.
 func TestTwinOfAnOddSite(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Found: odd})
 	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
@@ -412,6 +417,7 @@ func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 // The checks after the run on the twin leave as much unknown as those after the run on the site: the rehearsal leaves out reads, and
 // none that a check needs.
 func TestChecksOfATwinKnowWhatThoseOfTheSiteKnow(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {
@@ -478,6 +484,7 @@ func TestTwinOfAVMWithoutItsHost(t *testing.T) {
 // TestTwinOfABundleWithoutAProperty removes every property of a collected inventory once: its twin starts, or is refused with an
 // error.
 func TestTwinOfABundleWithoutAProperty(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Scenario: "gpudirect", Hosts: 1, VMs: 1})
 	b, _ := site.bundle(filepath.Join(site.lab.Dir(), "answers-gpudirect.yaml"))

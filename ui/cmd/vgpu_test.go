@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A vendor device group of an HGX board: its vGPUs are assigned as one unit, with exactly the role of the mode. Another client sees
 // the group and its devices, the GPUs are connected over NVLink, and a rollback undoes everything. Groups that the host does not
 // list are refused.
 func TestVendorDeviceGroup(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	env, defaults := gpuLab(t, "hgx-h100")
 	const name = "Nvidia:2@grid_h100xm-80c%NVLink"
@@ -64,6 +67,7 @@ func TestMissingVGPUManagerIsRefused(t *testing.T) {
 // reboots of each host, with exactly the role of the mode. A rollback removes it from an image, but not from a host without an
 // image.
 func TestVGPUManagerIsInstalled(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for scenario, stays := range map[string]bool{"vgpu-bare": true, "vgpu-image": false} {
 		t.Run(scenario, func(t *testing.T) {

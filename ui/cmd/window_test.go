@@ -8,11 +8,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestWindowTooShortForTheSecondWave: the run begins at 03:00, the first host is back at 04:30, and run.window.until is 05:00. The
 // second host stays in service, the run lists the remaining work, and a resume in the next night finishes it.
 func TestWindowTooShortForTheSecondWave(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {window: {until: \"05:00\"}}")

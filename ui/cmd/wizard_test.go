@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
@@ -30,6 +31,7 @@ func typed(t *testing.T, env map[string]string, lines []string, args ...string) 
 }
 
 func TestWizardOnTheLab(t *testing.T) {
+	testclass.Raced(t)
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +79,7 @@ func TestWizardOnTheLab(t *testing.T) {
 }
 
 func TestReadOnlyReportNeedsOnlyAReadOnlyAccount(t *testing.T) {
+	testclass.Raced(t)
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 
@@ -104,6 +105,7 @@ func TestNoDHCPForWholeCards(t *testing.T) {
 
 // TestTheProposalIsNeverRefused: for any number of VMs the proposal passes the validation of the answers.
 func TestTheProposalIsNeverRefused(t *testing.T) {
+	testclass.Plain(t)
 	for _, n := range []int{1, 2, 200, 244, 1000, 10000} {
 		a := answers.Default(answers.PVRDMA)
 		var seen []backends.VM

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // hold presses Enter n times, and has the screen drawn regularly.
@@ -56,6 +58,7 @@ func TestHostsWithoutClusterAreNotPreselected(t *testing.T) {
 
 // The typed consent is accepted only after the end of the plan was shown, and the cost is visible above it all the time.
 func TestPlanIsReadToItsEnd(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range []struct {
 		name          string
 		width, height int

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -15,6 +16,7 @@ import (
 // As on the screen, nothing is preselected on a vCenter other than the private lab: pressing Enter any number of times stops at the
 // hosts.
 func TestPlainQuestionsChooseNothingByThemselves(t *testing.T) {
+	testclass.Plain(t)
 	f := &world{shared: true}
 	_, text, err := answer(f, make([]string, 500)...)
 	if err == nil || f.applied != 0 || !strings.Contains(text, "cluster NAME, or all: \nname at least one") || strings.Contains(text, "Mode") {
@@ -29,6 +31,7 @@ func TestPlainQuestionsChooseNothingByThemselves(t *testing.T) {
 
 // Hosts and VMs are selected by pattern and group, and listed by group.
 func TestPlainQuestionsSelectManyAtOnce(t *testing.T) {
+	testclass.Plain(t)
 	f := site(500)
 	for i := range f.inv.Hosts {
 		f.inv.Hosts[i].Cluster = fmt.Sprintf("Cluster %d", i/100)
@@ -47,6 +50,7 @@ func TestPlainQuestionsSelectManyAtOnce(t *testing.T) {
 
 // All VMs get addresses and an account at once, and :back returns to earlier questions.
 func TestPlainQuestionsAboutAllVMs(t *testing.T) {
+	testclass.Plain(t)
 	f := site(3)
 	lines := chosen()
 	lines[11] = "no"
@@ -64,6 +68,7 @@ func TestPlainQuestionsAboutAllVMs(t *testing.T) {
 
 // After a refusal the answers of a page can be changed, and everything is read again.
 func TestPlainQuestionsContinueAfterARefusal(t *testing.T) {
+	testclass.Plain(t)
 	for name, f := range map[string]*world{
 		"a plan":  {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
 		"a check": {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "vmnic2 has no link"}}},
@@ -78,6 +83,7 @@ func TestPlainQuestionsContinueAfterARefusal(t *testing.T) {
 
 // The plain questions ask for every value on the page of the screen, in all modes.
 func TestPlainQuestionsAskWhatThePageAsks(t *testing.T) {
+	testclass.Plain(t)
 	for mode, down := range map[answers.Mode]int{answers.PVRDMA: 0, answers.SRIOV: 1, answers.GPUDirect: 2} {
 		bubble(t, string(mode), func(t *testing.T) {
 			k := sit(t, &world{}, 120, 60).press("enter").write("right").press("enter", "enter")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -30,6 +31,7 @@ func TestTheWizardContinuesFromADraft(t *testing.T) {
 
 // The input of the current page is kept too if the wizard ends there, even if the terminal is lost.
 func TestInputOfTheLastPageIsKept(t *testing.T) {
+	testclass.Plain(t)
 	for name, leave := range map[string]func(s *session){
 		"Ctrl-C": func(s *session) { s.press("\x03") }, "q": func(s *session) { s.press("qy") }, "a lost terminal": func(s *session) { close(s.hangup) },
 	} {
@@ -63,6 +65,7 @@ func TestARunLeavesNoDraft(t *testing.T) {
 }
 
 func TestPlainQuestionsContinueFromADraft(t *testing.T) {
+	testclass.Plain(t)
 	for first, want := range map[string]string{"": "esx-02", "no": "esx-01"} {
 		a := answers.Default(answers.PVRDMA)
 		a.Hosts.Names = []string{"esx-02"}

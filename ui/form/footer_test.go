@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -101,6 +102,7 @@ func (k *keyboard) stroke(name string) {
 // Every key that a footer names has a visible effect, and is in the help. Keys that scroll have no effect if everything is visible,
 // and keys that move have none if the cursor is at that end.
 func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		for _, page := range footers {
 			bubble(t, fmt.Sprintf("%s, %dx%d", page.name, size[0], size[1]), func(t *testing.T) {
@@ -158,6 +160,7 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 
 // The keys of the run page during a run.
 func TestEveryKeyOfTheRunPageDoesSomething(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		bubble(t, fmt.Sprint(size), func(t *testing.T) {
 			b := &busy{hosts: 60, began: make(chan struct{}), finish: make(chan struct{})}

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -29,6 +30,7 @@ func (k *keyboard) within(width, height int) {
 }
 
 func TestEveryPageTakesAnySize(t *testing.T) {
+	testclass.Plain(t)
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
 		walk(k, func(string) {

@@ -6,11 +6,13 @@ import (
 	"testing/synctest"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // Hosts can be selected as soon as their names and states are known. The selection and the filter are kept when the rest has
 // been read, and Enter waits for it.
 func TestHostsAreShownByNameFirst(t *testing.T) {
+	testclass.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{world: world{shared: true, late: make(chan error)}}
 		s := open(t, b)

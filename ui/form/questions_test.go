@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
@@ -34,6 +35,7 @@ func answer(f *world, lines ...string) (entry.Outcome, string, error) {
 
 // On a terminal, lines are broken between words, and commands to be copied are not broken.
 func TestPlainQuestionsFitTheTerminal(t *testing.T) {
+	testclass.Plain(t)
 	input := strings.Join(defaults(), "\n") + "\n"
 	_, wide, _ := answerOn(&world{}, strings.NewReader(input), 0)
 	_, text, _ := answerOn(&world{}, strings.NewReader(input), 60)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -45,6 +46,7 @@ func saved(t *testing.T, f *world) string {
 
 // A rail is added on the pNIC page, which shows the port of each rail; the next page asks for its network.
 func TestRailsAreAdded(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range []struct {
 		name          string
 		width, height int

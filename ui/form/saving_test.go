@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
@@ -48,6 +49,7 @@ func TestEveryPageSaves(t *testing.T) {
 
 // If edited answers are invalid, the editor is opened again with each error above its line; valid answers are accepted.
 func TestAnswersAreEdited(t *testing.T) {
+	testclass.Plain(t)
 	var opened []string
 	edits := []func(string) string{
 		func(s string) string { return strings.Replace(s, "esx-01", "esx-99", 1) },

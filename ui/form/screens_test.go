@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -39,6 +40,7 @@ func (k *keyboard) golden(name string, size string, width, height int) {
 
 // States of a page, and dialogs over it, that pressing only Enter does not reach.
 func TestGoldenScreensOfOtherStates(t *testing.T) {
+	testclass.Plain(t)
 	refused := &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}
 	mode := func(k *keyboard, downs int) *keyboard {
 		reach(k, "Mode")
@@ -88,6 +90,7 @@ func TestGoldenScreensOfOtherStates(t *testing.T) {
 
 // The run page: in progress, with the details of a target, with the retry prompt, and stopping.
 func TestGoldenScreensOfARun(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range sizes {
 		bubble(t, size.name, func(t *testing.T) {
 			b := &busy{hosts: 60, began: make(chan struct{}), finish: make(chan struct{})}
@@ -113,6 +116,7 @@ func TestGoldenScreensOfARun(t *testing.T) {
 
 // Each key that the help names does something on one of the pages, and the help fits the smallest screen.
 func TestEveryKeyOfTheHelpDoesSomething(t *testing.T) {
+	testclass.Plain(t)
 	var keys []string
 	bubble(t, "help", func(t *testing.T) {
 		k := reach(sit(t, &world{}, 80, 24), "Hosts").press("?")

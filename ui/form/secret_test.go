@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -48,6 +49,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 
 // TestPlainQuestionsAskForSecrets does the same in the wizard without a screen.
 func TestPlainQuestionsAskForSecrets(t *testing.T) {
+	testclass.Plain(t)
 	f := &world{asks: []live.Question{sudo, other}}
 	lines := defaults()
 	_, text, err := answer(f, append(append(lines[:12:12], "yes"), "yes")...)

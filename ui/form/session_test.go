@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -46,6 +47,7 @@ func (s *session) stopped(b *busy) {
 
 // A whole session with the keyboard: a check first, back and forth with the input kept, other screen sizes, a stop.
 func TestSessionPVRDMA(t *testing.T) {
+	testclass.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
@@ -68,6 +70,7 @@ func TestSessionPVRDMA(t *testing.T) {
 }
 
 func TestSessionSRIOV(t *testing.T) {
+	testclass.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)

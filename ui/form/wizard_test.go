@@ -9,11 +9,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 func TestGoldenScreens(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range []struct {
 		name          string
 		width, height int
@@ -218,6 +220,7 @@ func TestHelpAndLeaving(t *testing.T) {
 }
 
 func TestModeSRIOVAsksForVFs(t *testing.T) {
+	testclass.Plain(t)
 	for _, size := range []struct {
 		name          string
 		width, height int

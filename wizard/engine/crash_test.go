@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -108,7 +108,7 @@ func rollback(t *testing.T, w *World, wishes []Wish, root, run string) {
 // are killed at every point, and runs with parallel operations at every third, because their points differ in each run. With the race
 // detector, which takes ten times as long, make test kills at fewer points, and make e2e-full at the same.
 func step(parallel int) int {
-	rare := raced && os.Getenv("RDMA_SETUP_TEST_FULL") == ""
+	rare := testclass.Small() && !testclass.All
 	switch {
 	case rare && parallel > 1:
 		return 6
@@ -134,6 +134,7 @@ func eachPoint(t *testing.T, points *Crash, step int, f func(t *testing.T, at in
 }
 
 func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
+	testclass.Both(t)
 	for _, parallel := range []int{1, 16} {
 		end, points := undisturbed(t, parallel)
 		start, _ := fabric()
@@ -157,6 +158,7 @@ func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
 }
 
 func TestKilledAtAnyPointRollbackEndsAtTheStart(t *testing.T) {
+	testclass.Both(t)
 	_, points := undisturbed(t, 1)
 	start, _ := fabric()
 	root := t.TempDir()
@@ -171,6 +173,7 @@ func TestKilledAtAnyPointRollbackEndsAtTheStart(t *testing.T) {
 }
 
 func TestKilledAgainInTheResume(t *testing.T) {
+	testclass.Both(t)
 	end, points := undisturbed(t, 1)
 	start, _ := fabric()
 	root := t.TempDir()
@@ -198,6 +201,7 @@ func TestKilledAgainInTheResume(t *testing.T) {
 }
 
 func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
+	testclass.Both(t)
 	start, _ := fabric()
 	root := t.TempDir()
 	for at := 1; ; at += step(1) {
@@ -225,6 +229,7 @@ func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
 }
 
 func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
+	testclass.Both(t)
 	h := backends.HostRef("esx-01")
 	fw := setting(h, KindFirmware, "SRIOV_EN")
 	p := plan.Plan{

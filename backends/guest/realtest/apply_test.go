@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // setUp applies while guest-1 has no package mirror and guest-2 no disk space, fixes both, interrupts dpkg in both, and resumes.
@@ -25,7 +27,7 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 		second.run("rm /full /full.root")
 		s.unchanged(bare)
 	})
-	if full() {
+	if testclass.All {
 		s.killed(good, bare, "apt-get install", "[d]pkg .*--unpack")
 	}
 	s.scenario("apply when both are repaired, the power fails in one and the other reboots while dpkg is at work", func(t *testing.T) {

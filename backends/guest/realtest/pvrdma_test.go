@@ -5,6 +5,8 @@ package realtest_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // catchAll is the only netplan file of many templates (canonical/subiquity issue 2257): one stanza for every interface. An earlier release
@@ -40,7 +42,7 @@ func TestE2EPVRDMA(t *testing.T) {
 	guest.run("cat >/etc/netplan/01-management.yaml <<'EOF'\n" + catchAll + "EOF")
 	guest.reboot()
 	bare := s.facts()
-	if full() {
+	if testclass.All {
 		s.killedInside(good)
 	}
 	if !s.scenario("apply with the real vmw_pvrdma, packages present", func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // rail2MACs are the MACs that a lab of two VMs assigns to the adapters of its second rail.
@@ -37,6 +39,7 @@ cd /etc; find . -type f -print0 | sort -z | xargs -0 sha256sum; find . -printf '
 // TestE2ERails sets up guests with two soft-RoCE interfaces in one subnet, which is one network, measures on both, and rolls
 // everything back.
 func TestE2ERails(t *testing.T) {
+	testclass.Long(t)
 	t.Parallel()
 	s := serve(t, 2, false, rail2MACs...)
 	before := make([]string, len(s.guests))

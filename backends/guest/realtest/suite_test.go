@@ -4,13 +4,14 @@ package realtest_test
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestE2EGuests sets up two bare guests through the program's commands, breaks them, and rolls everything back. The scenarios run
@@ -28,7 +29,7 @@ func TestE2EGuests(t *testing.T) {
 	s.systemd(s.guests[0])
 	s.drifts(good, sound)
 	s.measured(good)
-	if full() {
+	if testclass.All { // make e2e has less time
 		s.mpi(good)
 		s.lossy(good)
 	}
@@ -38,9 +39,6 @@ func TestE2EGuests(t *testing.T) {
 		s.unchanged(bare)
 	})
 }
-
-// full reports whether make e2e-full runs the tests; make e2e, for which there is less time, leaves some scenarios out.
-func full() bool { return os.Getenv("RDMA_SETUP_E2E_FULL") != "" }
 
 // scenario is a named part of the suite; it reports whether it passed.
 func (s *site) scenario(name string, do func(t *testing.T)) bool {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -182,6 +183,7 @@ func cuts(t *testing.T, m mode, n int) {
 }
 
 func TestConnectionIsCut(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	cuts(t, modes[1].small(), 4)
 }

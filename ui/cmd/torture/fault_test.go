@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // harms are what can be injected into a call. Task harms apply only to methods that start a task.
@@ -143,6 +144,7 @@ func (s *site) alike(a, b map[string]string) bool { return cmp.Equal(s.leaving(a
 // TestFaultsOneByOne injects a selection of harms once each (make torture: all of them), into methods and commands that vary by
 // harm.
 func TestFaultsOneByOne(t *testing.T) {
+	testclass.Full(t)
 	for _, m := range sample.modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

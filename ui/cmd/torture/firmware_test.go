@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -18,6 +19,7 @@ import (
 // previous attempt: before the update, at its start, while it writes, when the card contains the new firmware, and when the host
 // has loaded it. The last resume reaches the state of an undisturbed run.
 func TestKilledAroundAFirmwareUpdate(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05},
 		// A resume to which vCenter reports the new firmware does not load the tools to read it.
@@ -69,6 +71,7 @@ func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 // TestKilledBeforeAColdBoot updates a card that loads new firmware only after a power cycle. The run ends without a VF for the VM,
 // killed or not, and a resume does not reboot. After the power cycle it continues, with one reboot in total.
 func TestKilledBeforeAColdBoot(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05}}
 	s := serve(t, m)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // An obstacle is a condition in a guest that prevents a rollback from completing while it lasts.
@@ -50,6 +51,7 @@ var obstacles = []obstacle{
 // names what remains. Without the fault the same command exits with 0 and restores everything, and so do the next run and its
 // rollback.
 func TestObstaclesToARollback(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for _, o := range obstacles {
 		t.Run(o.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/vmware/govmomi/find"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // another is a second operator on the same lab, with a separate state directory.
@@ -66,6 +67,7 @@ var moments = []moment{
 // off. If both are rolled back, in either order, the start is restored, at the latest by the next boot of the guest, or the
 // remaining obstacle is named.
 func TestTwoOperatorsWithTheirOwnStateDirectories(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for i, m := range moments {
 		for _, firstBack := range []bool{true, false} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -118,6 +119,7 @@ func lease(run, machine string, until time.Duration) map[string]any {
 // TestSharedLock has two operators with separate state directories: the second is refused during the run of the first, and
 // continues when the lock is free, has expired, or belongs to a process that has ended.
 func TestSharedLock(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	s := serve(t, modes[0].small())
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -42,10 +43,10 @@ var modes = []mode{
 	{name: "sriov-rails", of: "sriov", scenario: "rails", hosts: 2, reboot: 200 * time.Millisecond},
 }
 
-// often returns the modes of make test: two rails, whose runs include the steps of one. RDMA_SETUP_TEST_FULL (make e2e-full) adds one
+// often returns the modes of make test: two rails, whose runs include the steps of one. make e2e-full adds one
 // rail.
 func often() []mode {
-	if os.Getenv("RDMA_SETUP_TEST_FULL") != "" {
+	if testclass.All {
 		return []mode{modes[0], modes[3]}
 	}
 	return modes[3:4]

@@ -11,12 +11,12 @@ import (
 )
 
 // Noise runs every parser on long texts that make careless parsers slow: random lines, one long line, shuffled words of the
-// tool's own fixtures. The limit is far above what a linear parser needs and far below what a quadratic one needs. With the race
-// detector the texts are shorter; make e2e-full runs without it.
-func Noise(t *testing.T, dir string, tools Tools) {
+// tool's own fixtures. The limit is far above what a linear parser needs and far below what a quadratic one needs. Short texts
+// are for the race detector.
+func Noise(t *testing.T, dir string, tools Tools, short bool) {
 	const limit = 3 * time.Second // of the processor
 	size := 128 << 10
-	if Race {
+	if short {
 		size = 32 << 10
 	}
 	random := rand.New(rand.NewPCG(1, 2))
