@@ -3,6 +3,7 @@
 # makes the change, runs, the time does not count, for 240 seconds at most. The process that removes the file "watching" decides,
 # this script or the one that confirms. DIR/back undoes the change and removes "undoing".
 pid=$1 dir=$2 work=$3 seconds=$4
+echo $$ >"$dir/pid"
 i=0 all=0
 while [ "$i" -lt "$seconds" ] && [ -e "$dir/watching" ]; do
 	sleep 1

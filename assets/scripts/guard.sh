@@ -8,7 +8,8 @@
 #          nothing has to be made for the lock, and nothing is left of it
 #   STEP   description of the step
 #   LIMIT  seconds that the step may take
-#   KEEP   yes: never end the step (package managers, initial RAM disks, installers)
+#   KEEP   yes: never end the step (package managers, initial RAM disks, installers); undo: its client is the only one that changes
+#          this guest, so that a change of an address that is not confirmed is undone
 #   SUM    SHA-256 of BODY and a newline
 #   BODY   the script of the step; empty: only wait for a step that is running
 #   HELD   the script step.sh, which gets DIR STEP LIMIT KEEP SUM BODY

@@ -41,11 +41,18 @@ for s_old in "$s_dir"/step.??????; do
 	[ "$s_old" = "$s_w" ] || rm -rf -- "$s_old"
 done
 rm -rf -- "$s_dir/running"
-# A change of an address may wait to be confirmed over a new connection: this connection confirms it. If one is being undone, this
-# step waits for it. Nothing of its watch is left then, neither its unit nor its files; see address-end.sh.
+# A change of an address may wait to be confirmed: only who made it knows the state before, so that this step waits until it is decided,
+# and undoes it if its watch is gone, or at once if KEEP is undo. If one is being undone, this step waits for it. Nothing of its watch is
+# left then, neither its unit nor its files; see address-end.sh.
 for s_turn in "$s_dir"/address-*; do
 	[ -d "$s_turn" ] || continue
-	rm "$s_turn/watching" 2>/dev/null
+	s_n=0
+	while [ "$s_keep" != undo ] && [ -e "$s_turn/watching" ] && kill -0 "$(cat "$s_turn/pid" 2>/dev/null)" 2>/dev/null; do
+		[ $s_n -gt 0 ] || printf '\036#waiting %s 60 confirm a change of an address\n' "$(date +%s)"
+		sleep 1
+		s_n=1
+	done
+	! mv "$s_turn/watching" "$s_turn/undoing" 2>/dev/null || sh "$s_turn/back" >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 	s_n=0
 	while [ -e "$s_turn/undoing" ] && [ $s_n -lt 240 ]; do
 		sleep 1

@@ -35,6 +35,7 @@ func patterned(name, patterns string) string {
 type step struct {
 	what string // for display: "renew the initial RAM disk"
 	keep bool   // must not be interrupted: a package manager, an initial RAM disk, an installer
+	undo bool   // a change of an address that an earlier process has not confirmed is undone, not waited for
 	ssh.Command
 }
 
@@ -63,8 +64,11 @@ func guarded(s step) string {
 		sum = hex.EncodeToString(hash[:])
 	}
 	keep := "no"
-	if s.keep {
+	switch {
+	case s.keep:
 		keep = "yes"
+	case s.undo:
+		keep = "undo"
 	}
 	return script("guard.sh", workDir, lockDir, s.what, strconv.Itoa(max(1, int(limit/time.Second))), keep, sum, body, assets.Script("step.sh"))
 }
@@ -170,7 +174,9 @@ func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) 
 
 // settle waits, once for each guest, for a step that an earlier process has left running, because facts read meanwhile are soon
 // outdated. It does not wait in guests without root access.
-func (g *Guests) settle(ctx context.Context, vm string) error {
+func (g *Guests) settle(ctx context.Context, vm string) error { return g.ended(ctx, vm, false) }
+
+func (g *Guests) ended(ctx context.Context, vm string, undo bool) error {
 	g.mu.Lock()
 	idle, known := g.idle[vm]
 	g.mu.Unlock()
@@ -182,7 +188,7 @@ func (g *Guests) settle(ctx context.Context, vm string) error {
 		return err
 	}
 	if _, err := c.Sudo(ctx); err == nil {
-		if _, err := g.step(ctx, vm, step{what: "wait for an earlier step"}); err != nil {
+		if _, err := g.step(ctx, vm, step{what: "wait for an earlier step", undo: undo}); err != nil {
 			return err
 		}
 	}
@@ -193,10 +199,11 @@ func (g *Guests) settle(ctx context.Context, vm string) error {
 }
 
 // Settle waits for a step that an earlier process left running in a guest, such as a package manager that outlives the
-// connection and changes what a survey reads. It returns at once if no step is running.
+// connection and changes what a survey reads. It returns at once if no step is running. A change of an address that the earlier process
+// did not confirm is undone, because only that process could compare the guest's other interfaces with before: it must have ended.
 func (g *Guests) Settle(ctx context.Context, vm string) error {
 	g.unsettle(vm)
-	return g.settle(ctx, vm)
+	return g.ended(ctx, vm, true)
 }
 
 // unsettle makes the next read wait again: a step may be running whose end was not reported.

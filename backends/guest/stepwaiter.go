@@ -46,7 +46,8 @@ const rereads = 20
 func (d *stepWaiter) wait(ctx context.Context, vm string) (waited bool, err error) {
 	backends.ReadsOf(ctx).Forget()
 	before := d.g.heard(vm)
-	err = d.g.Settle(ctx, vm)
+	d.g.unsettle(vm)
+	err = d.g.settle(ctx, vm)
 	return d.g.heard(vm) != before, err
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -59,29 +61,44 @@ func (m *machine) ofWatch(t *testing.T) string {
 	return m.root(t, "systemctl list-units --all --no-legend 'rdma-setup-watch-*'; pgrep -f '^/bin/sh /run/[r]dma-setup/address-'; ls -d /run/rdma-setup 2>/dev/null || :")
 }
 
-// The run after one that was killed before it confirmed an address confirms it, and ends the watch: when it has read the guest for the
-// first time, nothing of the watch is left, not even for the second for which it sleeps.
+const killWatch = "pkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-' && while systemctl list-units 'rdma-setup-watch-*' | grep -q running; do sleep 0.01; done"
+
+// Only the run that sets an address can compare the other interfaces with before. If it was killed before it confirmed the address, the
+// run that continues undoes the change at once, and a reader waits until the watch has: nothing of the watch is left then.
 func TestWatchOfAKilledRun(t *testing.T) {
-	for name, happens := range map[string]string{
-		"waits":               ":",
-		"was killed (by OOM)": "pkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-' && while systemctl list-units 'rdma-setup-watch-*' | grep -q running; do sleep 0.01; done",
+	for name, test := range map[string]struct {
+		happens  string
+		takeBack time.Duration
+		resumes  bool
+	}{
+		"waits":                    {":", 0, true},
+		"waits, and a reader too":  {":", time.Second, false},
+		"was killed (by OOM)":      {killWatch, 0, false},
+		"was killed, and a resume": {killWatch, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+			m := newMachine(t, config{os: "ubuntu-22.04", vf: true, options: guest.Options{TakeBack: test.takeBack}})
+			const etc = "ls -l /etc/netplan; cat /etc/netplan/*"
+			before := m.root(t, etc)
 			m.unconfirmed(t)
-			m.root(t, happens)
-			if m.ofWatch(t) == "" {
-				t.Fatal("there was no watch")
+			m.root(t, test.happens)
+			if test.takeBack == 0 && (m.ofWatch(t) == "" || m.root(t, etc) == before) {
+				t.Fatal("there was no watch, or no change")
 			}
 			s := m.setting(backends.KindAddress, m.group)
-			resumed := m.again(t, guest.Options{})
-			resumed.Want(s, wantedAddress)
-			if now, err := resumed.Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || now != wantedAddress {
+			next := m.again(t, guest.Options{})
+			if test.resumes {
+				if err := next.Settle(t.Context(), m.vm); err != nil {
+					t.Error(err)
+				}
+			}
+			next.Want(s, wantedAddress)
+			if now, err := next.Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || !now.IsAbsent() {
 				t.Errorf("the address is %s, %v", now, err)
 			}
-			if left := m.ofWatch(t); left != "" {
-				t.Errorf("left of the watch:\n%s", left)
+			if left := m.ofWatch(t) + cmp.Diff(before, m.root(t, etc)); left != "" {
+				t.Errorf("left of the watch or the change:\n%s", left)
 			}
 		})
 	}
@@ -113,7 +130,7 @@ until pgrep -f 'sleep[.]real 60'; do sleep 0.01; done`+test.happens)
 				m.fault(t, "command="+command+" rdma-setup-watch,do="+test.do)
 			}
 			s := m.setting(backends.KindAddress, m.group)
-			_, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s)
+			err := m.again(t, guest.Options{}).Settle(t.Context(), m.vm)
 			if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "systemd does not stop the watch") ||
 				!strings.Contains(backends.HintOf(err), "systemctl list-units 'rdma-setup-watch-*'") {
 				t.Errorf("%v, hint %q", err, backends.HintOf(err))
@@ -146,7 +163,11 @@ func TestWatchWithoutSystemd(t *testing.T) {
 		t.Fatal("there was no watch")
 	}
 	s := m.setting(backends.KindAddress, m.group)
-	if now, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || now != wantedAddress {
+	next := m.again(t, guest.Options{})
+	if err := next.Settle(t.Context(), m.vm); err != nil {
+		t.Error(err)
+	}
+	if now, err := next.Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || !now.IsAbsent() {
 		t.Errorf("the address is %s, %v", now, err)
 	}
 	if left := m.root(t, "ls -d /run/rdma-setup 2>/dev/null || :"); left != "" {

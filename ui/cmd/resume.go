@@ -212,7 +212,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err := st.Same(inv.VCenter.InstanceUUID, ""); err != nil {
 		return err // before anything is planned for, or waited for on, another vCenter
 	}
-	if cut := interruptedGuests(st); len(cut) > 0 {
+	if cut := interruptedGuests(st); len(cut) > 0 && !journal.Running(r.s.Set.StateDir, inv.VCenter.InstanceUUID, run) {
 		r.settle(ctx, cut)
 		if inv, err = r.s.Survey(ctx, r.a); err != nil {
 			return err
