@@ -32,6 +32,7 @@ type mode struct {
 	reboot   time.Duration
 	systems  []string       // of the guests; nil: those of the scenario
 	clock    timing.Clock   // how long commands take
+	netplan  string         // /etc/netplan/50-cloud-init.yaml of the guests, "" for the lab's
 	stays    *regexp.Regexp // facts that a rollback leaves in place, as the plan says
 }
 
@@ -74,9 +75,17 @@ type site struct {
 
 func serve(t *testing.T, m mode) *site {
 	t.Helper()
+	files := ""
+	if m.netplan != "" {
+		files = t.TempDir()
+		dir := filepath.Join(files, "all", "etc", "netplan")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "50-cloud-init.yaml"), []byte(m.netplan), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	l, err := lab.Start(t.Context(), lab.Options{
 		Hosts: m.hosts, VMs: m.hosts, Scenario: m.scenario, Dir: t.TempDir(), RebootTime: m.reboot, BootTime: 50 * time.Millisecond,
-		Systems: m.systems, Commands: m.clock,
+		Systems: m.systems, Commands: m.clock, GuestFiles: files,
 	})
 	if err != nil {
 		t.Fatal(err)
