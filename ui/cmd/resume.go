@@ -359,7 +359,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
 	opts.Held, opts.Down, opts.Evacuated = away.without(heldVMs(st)), down, evacuated
-	opts.Until, opts.Flashed = r.until, flashed(st)
+	opts.Until, opts.Flashed, opts.Boots = r.until, flashed(st), boots(st)
 	next, err := recipe.Build(away.rest(r.a), unasked(inv, r.flags.barred), opts)
 	if err != nil && !r.skipAway && away.pending(&r.waits) { // it may be possible when they answer again
 		r.unplanned, next, err = err, &plan.Plan{Mode: st.Header.Mode}, nil

@@ -198,7 +198,9 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 			if err != nil {
 				return nil, err
 			}
-			next, err := recipe.Build(a, inv, f.options())
+			opts := f.options()
+			opts.Boots = boots(j.State())
+			next, err := recipe.Build(a, inv, opts)
 			if err == nil {
 				s.Want(next)
 			}

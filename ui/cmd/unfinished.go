@@ -108,6 +108,22 @@ func flashed(st *journal.State) map[string]backends.FirmwareImage {
 	return out
 }
 
+// boots returns what the run has done so far that the restart of a guest proves.
+func boots(st *journal.State) (b plan.Boots) {
+	for _, r := range st.Records {
+		proof := r.Type == journal.TypeOutcome && r.Kind == string(backends.KindRestart) && r.Phase == journal.PhaseApply && r.OK
+		if b.Proven = b.Proven || proof; r.Type == journal.TypeOpening && r.Kind == string(backends.BracketVMPower) {
+			b.Cycled = append(b.Cycled, r.Target.Name)
+		}
+	}
+	for _, e := range st.Entries() {
+		if e.Setting.Kind == backends.KindAddress && !e.Back && slices.Equal(e.Found, []backends.Value{e.To}) {
+			b.SetUp = append(b.SetUp, e.Setting.Target.Name)
+		}
+	}
+	return b
+}
+
 // heldVMs returns the VMs that were shut down and are to be started again.
 func heldVMs(st *journal.State) []string {
 	var out []string

@@ -175,6 +175,14 @@ type Options struct {
 	// Flashed is the firmware that attempts before have written and a reboot should have loaded, by the ids of its settings.
 	Flashed map[string]backends.FirmwareImage
 	Until   time.Time // the end of the window; zero: none
+	Boots   Boots     // of the stages and attempts before
+}
+
+// Boots is what a run has done so far that a boot of a guest proves (run.power.canary_reboot).
+type Boots struct {
+	Cycled []string // VMs that it has powered off
+	SetUp  []string // VMs of which it has set up the guest's network
+	Proven bool     // the guest of one of them was restarted after that, and came back as before
 }
 
 // A Diff is the difference between two plans. Lists are never nil.

@@ -34,6 +34,7 @@ func (b *builder) powerWaves() {
 		cycles, together = cycles+n, max(together, n)
 	}
 	if cycles == 0 {
+		b.powerCanary(off)
 		return
 	}
 	limit := b.Answers.Run.Power.Limit(len(b.Answers.VMs))
@@ -88,14 +89,14 @@ func (b *builder) powerCanary(off map[string]bool) {
 	if !b.Answers.Run.Power.Canary {
 		return
 	}
-	changes, grouped := map[string][]string{}, map[string]bool{} // by VM; power cycles that share a change
+	changes, shared := map[string][]string{}, map[string]bool{} // by VM; power cycles that share a change or the reboot of a host
 	for _, c := range b.Plan.Changes {
 		if c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest {
 			changes[c.Target.Name] = append(changes[c.Target.Name], c.ID())
 		}
 		if len(c.Within) > 1 || c.Target.Type != backends.TypeVM { // changes of other VMs wait for those of the network
 			for _, id := range c.Within {
-				grouped[id] = true
+				shared[id] = true
 			}
 		}
 	}
@@ -103,30 +104,77 @@ func (b *builder) powerCanary(off map[string]bool) {
 	var proof, rest []string
 	for _, v := range b.VMs {
 		id, there := b.Powered(v.VM)
+		if shared[id] = there && (shared[id] || len(b.Brackets[id].Around) > 0); there {
+			changes[v.Name] = append(changes[v.Name], id)
+		}
 		switch {
-		case there && (len(b.Brackets[id].Around) > 0 || grouped[id]):
-		case first == "" && (there && off[id] || len(changes[v.Name]) > 0):
+		case shared[id]:
+		case first == "" && (there && off[id] || !there && len(changes[v.Name]) > 0):
 			first, proof = v.Name, changes[v.Name]
-			if there {
-				proof = append(proof, id)
-			}
 		case there && off[id] && !slices.Contains(b.Options.Held, v.Name):
 			rest = append(rest, id)
 		}
 	}
-	if len(rest) == 0 {
-		return
-	}
-	then := ""
-	if b.Answers.Run.Power.CanaryReboot && slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Target == backends.GuestRef(first) }) {
-		c := plan.Change{Setting: backends.Setting{Target: backends.GuestRef(first), Kind: backends.KindRestart}, From: backends.Absent, To: backends.ValueOf(true), State: true,
-			Why: "proves that a guest boots with its network as before, and with ours", Disrupts: []plan.Disruption{plan.GuestReboot}, After: slices.Clone(proof)}
-		b.Add(c)
-		proof = append(proof, c.ID())
-		then = "; its guest is restarted once then, and must come back with every interface as it was (run.power.canary_reboot)"
-	}
 	for _, id := range rest {
 		b.Brackets[id].After = append(b.Brackets[id].After, proof...)
 	}
-	b.Note("%s is set up first and alone (run.power.canary): no other VM is powered off until it is on again and its guest is set up%s", first, then)
+	if len(rest) > 0 {
+		b.Note("%s is set up first and alone (run.power.canary): no other VM is powered off until it is on again and its guest is set up", first)
+	}
+	b.proveBoot(first, rest, changes, shared)
+}
+
+// proveBoot makes the guest of the first VM that the run powers off and whose network it sets up restart once: no other guest's network
+// is set up, and no VM of rest is powered off, before it has come back. Alone is the VM for which rest waits.
+func (b *builder) proveBoot(alone string, rest []string, changes map[string][]string, shared map[string]bool) {
+	if !b.Answers.Run.Power.CanaryReboot || b.Options.Boots.Proven {
+		return
+	}
+	addresses := map[string]bool{}
+	for _, c := range b.Plan.Changes {
+		addresses[c.Target.Name] = addresses[c.Target.Name] || c.Kind == backends.KindAddress
+	}
+	first, cycle, least := "", "", 0
+	for _, v := range b.VMs {
+		id, there := b.Powered(v.VM)
+		setUp, cycled := slices.Contains(b.Options.Boots.SetUp, v.Name), slices.Contains(b.Options.Boots.Cycled, v.Name)
+		if !setUp && !addresses[v.Name] || !there && !cycled || slices.ContainsFunc(v.VM.IPs, func(ip string) bool { return slices.Contains(b.Options.Ourselves, ip) }) {
+			continue
+		}
+		waits := 0 // VMs of hosts that reboot later wait for those of the host before
+		switch {
+		case setUp && !there:
+			waits = -3
+		case v.Name == alone:
+			waits = -2
+		case !shared[id]:
+			waits = -1
+		default:
+			waits = len(b.Brackets[id].After)
+		}
+		if first == "" || waits < least {
+			first, cycle, least = v.Name, id, waits
+		}
+	}
+	if first == "" {
+		return
+	}
+	guest := backends.GuestRef(first)
+	c := plan.Change{Setting: backends.Setting{Target: guest, Kind: backends.KindRestart}, From: backends.Absent, To: backends.ValueOf(true), State: true,
+		Why: "proves that a guest boots with its network as before, and with ours", Disrupts: []plan.Disruption{plan.GuestReboot}, After: changes[first]}
+	others := ""
+	for i := range b.Plan.Changes {
+		of := &b.Plan.Changes[i]
+		if of.Kind == backends.KindAddress && of.Target != guest && (of.Target.Name != alone || !slices.Contains(rest, cycle)) {
+			of.After, others = append(of.After, c.ID()), "; the network of other guests is set up after that"
+		}
+	}
+	if b.Add(c); !shared[cycle] {
+		for _, id := range rest {
+			if id != cycle {
+				b.Brackets[id].After = append(b.Brackets[id].After, c.ID())
+			}
+		}
+	}
+	b.Note("the guest of %s is restarted once after its setup, and must come back with every interface as it was (run.power.canary_reboot)%s", first, others)
 }

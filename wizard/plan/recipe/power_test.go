@@ -124,3 +124,83 @@ func TestUnlistedDriverIsNoted(t *testing.T) {
 		t.Errorf("notes %q", p.Notes)
 	}
 }
+
+// TestRestartOfTheFirstGuest (run.power.canary_reboot): the guest of the first VM that the run powers off and whose network it sets up is
+// restarted once, after everything in it, and the network of other guests is set up after that, in every mode and also for one VM.
+func TestRestartOfTheFirstGuest(t *testing.T) {
+	pvrdma := func(vms int) (*answers.Answers, *backends.Inventory) {
+		inv := newInventory(vms)
+		return newAnswers(inv), inv
+	}
+	sriov := func(vms int) (*answers.Answers, *backends.Inventory) {
+		inv := withTools(newSRIOV(vms))
+		return sriovAnswers(inv), inv
+	}
+	gpus := func(vms int) (*answers.Answers, *backends.Inventory) {
+		inv := newGPUs(vms)
+		return gpuAnswers(inv), inv
+	}
+	for name, test := range map[string]struct {
+		world func(vms int) (*answers.Answers, *backends.Inventory)
+		vms   int
+		with  func(a *answers.Answers, inv *backends.Inventory, o *plan.Options)
+		want  string // the guest that is restarted, "" for none
+	}{
+		"pvrdma, one VM":    {pvrdma, 1, nil, "vm-01"},
+		"pvrdma":            {pvrdma, 3, nil, "vm-01"},
+		"sriov, one VM":     {sriov, 1, nil, "vm-01"},
+		"sriov":             {sriov, 3, nil, "vm-01"},
+		"gpudirect, one VM": {gpus, 1, nil, "vm-01"},
+		"gpudirect":         {gpus, 3, nil, "vm-01"},
+		"the first VM is on a host that reboots later": {sriov, 3, func(_ *answers.Answers, inv *backends.Inventory, _ *plan.Options) {
+			inv.VM("vm-01").Host, inv.VM("vm-03").Host = inv.VM("vm-03").Host, inv.VM("vm-01").Host
+		}, "vm-03"},
+		"not wanted":    {sriov, 2, func(a *answers.Answers, _ *backends.Inventory, _ *plan.Options) { a.Run.Power.CanaryReboot = false }, ""},
+		"without first": {pvrdma, 2, func(a *answers.Answers, _ *backends.Inventory, _ *plan.Options) { a.Run.Power.Canary = false }, ""},
+		"rdma-setup runs in the first": {pvrdma, 2, func(_ *answers.Answers, inv *backends.Inventory, o *plan.Options) {
+			o.Ourselves = []string{"10.0.0.1"}
+			inv.VM("vm-01").IPs = o.Ourselves
+		}, "vm-02"},
+		"a stage before has powered it off": {pvrdma, 1, func(a *answers.Answers, inv *backends.Inventory, o *plan.Options) {
+			apply(t, a, inv)
+			inv.Guests[0].Interfaces, o.Boots.Cycled = nil, []string{"vm-01"}
+		}, "vm-01"},
+		"no VM is powered off": {pvrdma, 1, func(a *answers.Answers, inv *backends.Inventory, _ *plan.Options) {
+			apply(t, a, inv)
+			inv.Guests[0].Interfaces = nil
+		}, ""},
+		"an attempt before ended before the restart": {pvrdma, 2, func(a *answers.Answers, inv *backends.Inventory, o *plan.Options) {
+			apply(t, a, inv)
+			o.Boots = plan.Boots{Cycled: []string{"vm-01", "vm-02"}, SetUp: []string{"vm-02"}}
+		}, "vm-02"},
+		"a guest was restarted before": {pvrdma, 2, func(_ *answers.Answers, _ *backends.Inventory, o *plan.Options) {
+			o.Boots = plan.Boots{Cycled: []string{"vm-01"}, SetUp: []string{"vm-01"}, Proven: true}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, inv := test.world(test.vms)
+			var o plan.Options
+			if test.with != nil {
+				test.with(a, inv, &o)
+			}
+			p := mustBuild(t, a, inv, o)
+			restarts := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return c.Kind != backends.KindRestart })
+			if test.want == "" || len(restarts) != 1 || restarts[0].Target.Name != test.want {
+				if test.want != "" || len(restarts) > 0 {
+					t.Errorf("%q is to be restarted: %+v", test.want, restarts)
+				}
+				return
+			}
+			for _, c := range p.Changes {
+				own := c.Target.Name == test.want && (c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest) && c.Kind != backends.KindRestart
+				if own != slices.Contains(restarts[0].After, c.ID()) {
+					t.Errorf("the restart is after %s: %t", c.ID(), !own)
+				}
+				alone := slices.ContainsFunc(p.Brackets, func(b plan.Bracket) bool { return b.Target.Name == test.want && slices.Contains(b.After, c.ID()) })
+				if later := c.Kind == backends.KindAddress && !own && !alone; later != slices.Contains(c.After, restarts[0].ID()) {
+					t.Errorf("%s is after the restart: %t", c.ID(), !later)
+				}
+			}
+		})
+	}
+}

@@ -101,16 +101,16 @@ func singleRail(t *testing.T) map[string]func() (*answers.Answers, *backends.Inv
 // Answers with one nic and one switch lead to the same plan as before rails existed.
 func TestSingleRailIsUnchanged(t *testing.T) {
 	golden := map[string]string{
-		"example gpudirect":     "e79e37545d15",
-		"example pvrdma":        "bc2967ee7ffb",
-		"example sriov":         "f03389ee8572",
-		"gpudirect, whole card": "180843fac124",
-		"pvrdma":                "22bc069ec6ae",
-		"pvrdma, lossless":      "c4f0ad5ac307",
-		"sriov, bare":           "21fc606606ec",
-		"sriov, firmware":       "8cf339773394",
-		"sriov, ready":          "c48251e86fa6",
-		"sriov, tools":          "7b913e950d77",
+		"example gpudirect":     "f0730fd4adde",
+		"example pvrdma":        "58635cdf4325",
+		"example sriov":         "42ebd1b6f7bf",
+		"gpudirect, whole card": "395d20f02d74",
+		"pvrdma":                "fe4cd57d0ef3",
+		"pvrdma, lossless":      "4d695b86cf7f",
+		"sriov, bare":           "b2c5d6e4a848",
+		"sriov, firmware":       "2a10536f7243",
+		"sriov, ready":          "010ba648bc6b",
+		"sriov, tools":          "46e5137dbc58",
 	}
 	for name, world := range singleRail(t) {
 		a, inv := world()

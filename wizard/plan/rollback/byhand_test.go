@@ -1,10 +1,13 @@
 package rollback_test
 
 import (
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
@@ -63,5 +66,25 @@ func TestManualSteps(t *testing.T) {
 	if g < 0 || g > v || v > h || !strings.Contains(page, "It cannot be undone: a hardware version cannot be lowered.") ||
 		!strings.Contains(page, "`sudo rm -f '/etc/modules-load.d/rdma-setup.conf'`") {
 		t.Errorf("the page:\n%s", page)
+	}
+}
+
+// The page says for each program how to remove, at the VM's console and without network, the file that this program writes for an adapter.
+func TestConsoleCommandsRemoveOurFiles(t *testing.T) {
+	for system, program := range map[netconf.System]string{netconf.Netplan: "netplan", netconf.NetworkManager: "NetworkManager", netconf.Networkd: "systemd-networkd",
+		netconf.Ifcfg: "network-scripts", netconf.Ifupdown: "ifupdown"} {
+		for _, group := range []string{"RDMA-PG", "Größe 1/2", backends.WholeHCA} {
+			c := plan.Change{Setting: backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: group}, To: backends.ValueOf("x")}
+			page := rollback.Page{Steps: rollback.ByHand([]plan.Change{c}, nil)}.Markdown()
+			_, command, _ := strings.Cut(page, "\n- "+program+": `rm -f ")
+			command, _, _ = strings.Cut(command, " && ")
+			file := netconf.OwnFile(system, netconf.Static{PortGroup: group, NIC: netconf.NIC{Name: "ens224", MAC: "00:50:56:00:00:01"}})
+			if !slices.ContainsFunc(strings.Fields(command), func(word string) bool {
+				is, err := path.Match(strings.TrimSuffix(word, ")"), file)
+				return is && err == nil
+			}) {
+				t.Errorf("%s: %q does not remove %s", program, command, file)
+			}
+		}
 	}
 }
