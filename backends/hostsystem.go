@@ -136,7 +136,6 @@ type Neighbour struct {
 type Peer struct {
 	Loss    float64 `json:"loss"`              // percent of pings lost
 	Payload int     `json:"payload,omitempty"` // largest ping payload in bytes that arrived unfragmented; 0: not tested
-	Port    string  `json:"port,omitempty"`    // TCP 28250: open, closed; "" not tested
 }
 
 // LogTexts are the texts to search for in vmkernel.log, in lower case: a shortage of interrupt vectors (Broadcom KB 313395), and

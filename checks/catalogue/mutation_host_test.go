@@ -115,7 +115,6 @@ func hostMutations() []mutation {
 		{"HOST-FW-ALLOW-008", p, checks.Warn, func(f *checks.Facts) {
 			theHost(f).Firewall["pvrdma"] = backends.Ruleset{Enabled: true, Networks: []string{"10.1.0.2"}}
 		}, ""},
-		{"HOST-PORT-28250-009", p, checks.Fail, peer(func(p *backends.Peer) { p.Port = "closed" }), ""},
 		{"PAIR-MTU-HOST-003", p, checks.Fail, peer(func(p *backends.Peer) { p.Payload = 1400 }), ""},
 	}
 }

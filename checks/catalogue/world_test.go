@@ -113,7 +113,7 @@ func hostFacts(i int) *backends.HostSystem {
 	peers := map[string]backends.Fact[backends.Peer]{}
 	for j := range 3 {
 		if j != i {
-			peers[fmt.Sprintf("lyon-%d", j)] = backends.FactOf(backends.Peer{Payload: 1472, Port: "open"})
+			peers[fmt.Sprintf("lyon-%d", j)] = backends.FactOf(backends.Peer{Payload: 1472})
 		}
 	}
 	params := func(p map[string]string) backends.Fact[backends.Module] {

@@ -28,7 +28,7 @@ func guestDeviceChecks() []checks.Check {
 						}
 						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
 					}
-					return row.Waiting(t, "the NVIDIA driver was not queried")
+					return noDriver(t, g)
 				}
 				if v := f.Inventory.VM(g.VM); v != nil {
 					want = len(f.GPUsOf(v)) + len(v.VGPUProfiles())
@@ -45,7 +45,7 @@ func guestDeviceChecks() []checks.Check {
 			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
 				"allow the guest to reach the license server (TCP 443 and 80; firewalls, DNS, routes), and restart nvidia-gridd.",
-			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+			Run: eachGuest(smi(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.NVIDIA.Devices {
 					switch {
 					case !d.VGPU:
@@ -67,7 +67,7 @@ func guestDeviceChecks() []checks.Check {
 			Criteria: "persistence mode is on for each GPU / off / -",
 			Remedy: "Name the driver's packages or .run file in gpudirect.driver, so that the run sets the mode, also at boot; " +
 				"or start nvidia-persistenced at boot without the option --no-persistence-mode.",
-			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+			Run: eachGuest(smi(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				told := 0
 				for _, d := range g.NVIDIA.Devices {
 					if d.Persistent != nil && !*d.Persistent {
@@ -89,7 +89,7 @@ func guestDeviceChecks() []checks.Check {
 			Criteria: "nvidia-smi topo -p2p r says OK for each pair of GPUs / another status / -",
 			Remedy: "For whole GPUs, set pciPassthru.allowP2P and pciPassthru.RelaxACSforP2P, and use GPUs below one PCIe switch; vGPUs reach each other over NVLink only, " +
 				"if they are time-sliced, have the whole memory of a GPU and are in one vendor device group.",
-			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+			Run: eachGuest(smi(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				n := len(g.NVIDIA.Devices)
 				if n < 2 {
 					return row.Pass(t, "%d GPUs: there is no pair", n)
@@ -110,7 +110,7 @@ func guestDeviceChecks() []checks.Check {
 			Source:   "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager and Guest VM Driver",
 			Criteria: "the guest's driver is of the branch of the host's vGPU Manager, or there is no vGPU / of an older branch / of a newer one, which cannot use the vGPU",
 			Remedy:   "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a newer one does not.",
-			Run:      eachGuest(nvidia(vgpuDriver)),
+			Run:      eachGuest(smi(vgpuDriver)),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
@@ -141,7 +141,7 @@ func guestDeviceChecks() []checks.Check {
 			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.KernelLog == nil {
-					return row.Waiting(t, "the kernel log was not read")
+					return row.Waiting(t, "the kernel log could not be read: sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
 				}
 				for _, line := range g.KernelLog {
 					if !rejected(line) {
@@ -229,7 +229,7 @@ func guestDeviceChecks() []checks.Check {
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				switch {
 				case g.SecureBoot == nil:
-					return row.Waiting(t, "secure boot was not read")
+					return row.Waiting(t, "mokutil is missing in the guest, or does not report secure boot")
 				case !*g.SecureBoot:
 					return row.Pass(t, "secure boot is off")
 				}
@@ -263,10 +263,27 @@ func rejected(line string) bool {
 func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
 	return func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.NVIDIA == nil {
-			return row.Waiting(t, "the NVIDIA driver was not queried")
+			return noDriver(t, g)
 		}
 		return ask(f, t, g)
 	}
+}
+
+func noDriver(t backends.Ref, g *backends.Guest) checks.Answer {
+	if g.PCI == nil {
+		return row.Waiting(t, "the NVIDIA driver was not queried")
+	}
+	return row.Waiting(t, "the guest has no NVIDIA driver")
+}
+
+// smi evaluates the GPUs that nvidia-smi -q describes. A guest without any tells nothing about them.
+func smi(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+	return nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+		if len(g.NVIDIA.Devices) == 0 {
+			return row.Waiting(t, "nvidia-smi -q describes no GPU")
+		}
+		return ask(f, t, g)
+	})
 }
 
 // licenseServers says what is known about the way to the license servers; the form of a token is not published [U], so it judges

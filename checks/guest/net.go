@@ -53,7 +53,7 @@ func guestNetChecks() []checks.Check {
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				want := cmp.Or(sizing.IBMTU(f.Answers.Switch.MTU), 4096)
 				if d.ActiveMTU == 0 {
-					return row.Waiting(t, "the active MTU of %s was not read", d.Name)
+					return row.Waiting(t, "ibv_devinfo reports no active MTU of %s", d.Name)
 				}
 				if d.ActiveMTU >= want || f.Answers.Mode == answers.PVRDMA {
 					return row.WarnIf(d.ActiveMTU < want, t, "%s has active MTU %d, wanted %d", d.Name, d.ActiveMTU, want)

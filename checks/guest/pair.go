@@ -41,7 +41,7 @@ func pathChecks() []checks.Check {
 				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
 				switch {
 				case p.Payload == 0:
-					return row.Waiting(t, "no large ping was tried")
+					return row.Waiting(t, "no large ping was tried: the small ones did not pass")
 				case p.Payload >= want:
 					return row.Pass(t, "%d bytes pass, %d are needed", p.Payload, want)
 				case p.Payload > sizing.PingPayload(1500, false):
@@ -58,7 +58,7 @@ func pathChecks() []checks.Check {
 				h := f.Inventory.Host(t.Name)
 				v := h.VMK(f.VMKNIC(h))
 				if p.Payload == 0 || v == nil {
-					return row.Waiting(t, "no large ping to %s was tried", peer)
+					return row.Waiting(t, "no large ping to %s was tried: the small ones did not pass", peer)
 				}
 				want := sizing.PingPayload(v.MTU, false)
 				return row.PassIf(p.Payload >= want, t, "%d bytes pass to %s, %s allows %d", p.Payload, peer, v.Device, want)
@@ -69,8 +69,11 @@ func pathChecks() []checks.Check {
 			Criteria: "the server's address resolves to its MAC / - / to another", Remedy: "Find the other machine that uses the address.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := f.RDMAMAC(p.To)
-				if p.PeerMAC == "" || want == "" {
-					return row.Waiting(t, "the client's neighbour table was not read")
+				switch {
+				case want == "":
+					return row.Waiting(t, "vCenter knows no MAC of the card in %s", p.To)
+				case p.PeerMAC == "":
+					return row.Waiting(t, "the client's neighbour table has no entry for %s", p.To)
 				}
 				return row.PassIf(strings.EqualFold(p.PeerMAC, want), t, "the client has %s, the server's adapter is %s", p.PeerMAC, want)
 			}),
@@ -98,7 +101,7 @@ func lossChecks() []checks.Check {
 			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on every hop between the guests.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				if p.Retries == nil {
-					return row.Waiting(t, "the counters were not read")
+					return row.Waiting(t, "the counters of the test were not read, or the device has none, as PVRDMA")
 				}
 				if p.CNPs != nil {
 					return lossless(t, *p.Retries, *p.CNPs)

@@ -46,7 +46,7 @@ func guestTestChecks() []checks.Check {
 			Criteria: "no firewall, or TCP 18515 and UDP 4791 allowed / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.Firewall == nil {
-					return row.Waiting(t, "the guest's firewall was not read")
+					return row.Waiting(t, "the guest's firewall could not be read: sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
 				}
 				open := g.Firewall.Open
 				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
@@ -85,7 +85,7 @@ func guestTestChecks() []checks.Check {
 				want := sizing.TrafficClass(q.DSCP, q.ECN)
 				switch {
 				case d.Class == nil:
-					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
+					return row.Waiting(t, "the traffic class of %s is not visible: without MLNX_OFED this needs the module rdma_cm", d.Name)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
 					return row.Warn(t, "%s: traffic class %d is set, but not persistent", d.Name, want)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !setsClass(f.Guest(t.Name), want):

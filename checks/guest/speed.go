@@ -36,7 +36,7 @@ func speedChecks() []checks.Check {
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
-					return row.Waiting(t, "both directions were not measured together")
+					return row.Waiting(t, "both directions are measured together from 200G on")
 				}
 				return row.Grade(-*p.BothWays/m.AchievedGbps, -1.8, -1.5, t, "%.1f Gbps both ways, %.1f one way", *p.BothWays, m.AchievedGbps)
 			}),
@@ -95,7 +95,7 @@ func comparedChecks() []checks.Check {
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				switch {
 				case p.NCCL == "":
-					return row.Waiting(t, "NCCL was not run")
+					return row.Waiting(t, "NCCL was not run (bench --nccl runs it)")
 				case !strings.HasPrefix(p.NCCL, "NET/IB"):
 					return row.Fail(t, "NCCL talks %s", p.NCCL)
 				}

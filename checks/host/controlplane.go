@@ -135,17 +135,6 @@ func controlPlaneChecks() []checks.Check {
 			Remedy:   "Add the peers' subnets to the ruleset.",
 			Run:      firewallAllows,
 		},
-		{
-			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.KubernetesGuide,
-			Criteria: "TCP 28250 of the peers is open / could not be tested / closed",
-			Remedy:   "Open TCP 28250 to 28761 (the ports of the ruleset pvrdma) between the vmknics in the physical firewall.",
-			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
-				if p.Port == "" {
-					return row.Waiting(t, "TCP 28250 of %s was not tested: this needs the ESXi shell", peer)
-				}
-				return row.PassIf(p.Port == "open", t, "TCP 28250 of %s is %s", peer, p.Port)
-			}),
-		},
 	}
 }
 

@@ -156,8 +156,11 @@ func best(all []checks.Answer) checks.Answer {
 func topology(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	nic := f.HCA(h)
 	path := h.Bridges(nic)
-	if nic == "" || len(path) == 0 {
-		return row.Waiting(t, "the PCI path of NIC %s is not known", cmp.Or(nic, "none"))
+	switch {
+	case nic == "":
+		return row.Waiting(t, "the host has no RDMA card to be near to")
+	case len(path) == 0:
+		return row.Waiting(t, "vCenter reports no PCI path of NIC %s", nic)
 	}
 	list, chosen := f.NearGPUs(h)
 	var all []checks.Answer

@@ -141,8 +141,11 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 		Remedy: remedy,
 		Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			family := nic.Of(n.Driver)
-			if family == nil || family.VFs().Refused != "" {
-				return row.Waiting(t, "%s: max_vfs of driver %s was not read", n.Device, cmp.Or(n.Driver, "none"))
+			switch {
+			case family == nil:
+				return row.Waiting(t, "%s has driver %s, whose parameters this program does not know", n.Device, cmp.Or(n.Driver, "none"))
+			case family.VFs().Refused != "":
+				return row.Waiting(t, "%s %s", n.Device, family.VFs().Refused)
 			}
 			l := vfList{family: family.Name(), name: family.VFs().Param, ports: nic.Addresses(h, family)}
 			if core := sys.Modules[n.Driver]; !core.Known() {

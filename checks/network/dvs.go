@@ -234,19 +234,29 @@ func lacking(f *checks.Facts, group string) int {
 // changed it.
 func portSecurity(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 	var changed []string
+	adapters, compared := 0, 0
 	found, _ := f.VMs()
 	for _, v := range found {
 		g, a := f.Guest(v.Name), f.Adapter(v, "sriov")
-		if g == nil || g.Error != "" || a == nil || a.PortGroup != pg.Name || len(g.Interfaces) < len(v.Adapters) {
+		if a == nil || a.PortGroup != pg.Name {
 			continue
 		}
+		adapters++
+		if g == nil || g.Error != "" || len(g.Interfaces) < len(v.Adapters) {
+			continue
+		}
+		compared++
 		if g.Interface(strings.ToLower(a.MAC)) == nil {
 			changed = append(changed, v.Name)
 		}
 	}
 	switch {
+	case adapters == 0:
+		return checks.Answer{}
+	case compared == 0:
+		return row.Waiting(t, "none of the %d guests with an adapter on the port group was read", adapters)
 	case len(changed) == 0:
-		return row.Pass(t, "no guest is known to have changed its MAC")
+		return row.Pass(t, "the MAC of the adapter is in use in all guests that were read: %d", compared)
 	case pg.Security == nil:
 		return row.Waiting(t, "%s changed the MAC; the policy was not read", strings.Join(changed, ", "))
 	}

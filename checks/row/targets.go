@@ -97,7 +97,7 @@ func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p backends.
 			}
 		}
 		if worst.Status == "" {
-			return Waiting(t, "no peer's vmknic was tested from this host")
+			return Waiting(t, "no peer was tested from this host: it has no such vmknic, or no peer has one")
 		}
 		return worst
 	})

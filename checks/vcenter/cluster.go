@@ -80,7 +80,11 @@ func clusterChecks() []checks.Check {
 			Source:   row.KubernetesGuide + ", Host Configuration; NVIDIA, MFT documentation: mlxlink",
 			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to the same slot as on the other hosts, or reseat it.",
 			Run: func(f *checks.Facts) []checks.Answer {
-				return same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })
+				out := same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })
+				if out == nil && slices.ContainsFunc(f.Connected(), func(h *backends.Host) bool { return f.NIC(h) != nil }) {
+					return []checks.Answer{row.Waiting(f.ClusterRef(), "the PCIe links were not read: this needs the ESXi shell and MFT (check --esxi-shell)")}
+				}
+				return out
 			},
 		},
 	}

@@ -60,7 +60,7 @@ func policyChecks() []checks.Check {
 				for _, v := range found {
 					on[v.Host] = true
 				}
-				return []checks.Answer{row.WarnIf(len(found) > 1 && len(on) < 2, f.ClusterRef(), "%d VMs on %d hosts", len(found), len(on))}
+				return []checks.Answer{row.WarnIf(len(found) > 1 && len(on) < 2, f.ClusterRef(), "VMs: %d, hosts under them: %d", len(found), len(on))}
 			},
 		},
 		{

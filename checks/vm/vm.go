@@ -77,7 +77,7 @@ func vmChecks() []checks.Check {
 			Source:   "vSphere Networking 6.5, p. 153",
 			Criteria: "no snapshot / - / some", Remedy: "Delete or consolidate the snapshots first.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
-				return row.PassIf(v.Snapshots == 0, t, "%d snapshots", v.Snapshots)
+				return row.PassIf(v.Snapshots == 0, t, "snapshots: %d", v.Snapshots)
 			}),
 		},
 		{
@@ -85,7 +85,7 @@ func vmChecks() []checks.Check {
 			Source:   "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
-				return row.WarnIf(v.Snapshots > 0, t, "%d snapshots", v.Snapshots)
+				return row.WarnIf(v.Snapshots > 0, t, "snapshots: %d", v.Snapshots)
 			}),
 		},
 		{

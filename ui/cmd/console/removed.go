@@ -9,6 +9,7 @@ import (
 var removed = map[string]string{
 	"check --for":               "read rdma-setup help releases, and the upgrade paths of the VMware Product Interoperability Matrix",
 	"check --kube":              "ask the cluster: kubectl get nodes,mpijobs; kubectl apply --dry-run=server -f FILE checks a job",
+	"check HOST-PORT-28250-009": "nothing on a host can test the port for another host; read PAIR-FALLBACK-010, which a closed port fails",
 	"check GST-LICPORT-042":     "read GST-VGPULIC-038: its evidence says whether the guest reaches the license servers",
 	"check --watch":             "run check from a timer: -o prometheus --out FILE is for node_exporter",
 	"generate gpu-operator":     "follow NVIDIA's documentation of the GPU Operator; guests that were set up have their driver",

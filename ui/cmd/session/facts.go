@@ -31,7 +31,7 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 		f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
 	}
 	if full {
-		s.ask(ctx, a, inv, checkAsks(a))
+		s.ask(ctx, a, inv, checkAsks(a, inv))
 	}
 	return f
 }

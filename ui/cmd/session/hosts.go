@@ -35,21 +35,27 @@ func planAsks(a *answers.Answers) []system.Question {
 	return out
 }
 
-// checkAsks returns the questions of the full check.
-func checkAsks(a *answers.Answers) []system.Question {
+// checkAsks returns the questions of the full check: those of everything that the site uses.
+func checkAsks(a *answers.Answers, inv *backends.Inventory) []system.Question {
 	out := []system.Question{system.Versions, system.Counters, system.Modules, system.Pause, system.Neighbours}
-	switch a.Mode {
-	case answers.PVRDMA:
-		return append(out, system.Peers)
-	case answers.SRIOV:
-		out = append(out, system.VIBs, system.Acceptance, system.VFs)
-	case answers.GPUDirect:
-		out = append(out, system.BootDevice)
-		if a.VGPUs() {
-			out = append(out, system.VIBs)
-		}
+	vgpus := a.VGPUs() || slices.ContainsFunc(a.VMs, func(v answers.VM) bool {
+		vm := inv.VM(v.Name)
+		return vm != nil && len(vm.VGPUProfiles()) > 0
+	})
+	if a.Mode == answers.PVRDMA {
+		out = append(out, system.Peers)
+	} else {
+		out = append(out, system.Resync)
 	}
-	return append(out, system.Resync)
+	if a.VFs() {
+		out = append(out, system.VIBs, system.Acceptance, system.VFs)
+	} else if a.GPUs() && vgpus {
+		out = append(out, system.VIBs)
+	}
+	if a.GPUs() {
+		out = append(out, system.BootDevice)
+	}
+	return out
 }
 
 // AskRest reads from hosts what the full check of the answers' mode leaves out, for building a copy of the site.
