@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -33,12 +34,23 @@ type Hosts struct {
 
 	mu    sync.Mutex
 	turns map[string]chan struct{} // one tool at a time per host, because the tools lock the card
+	cards map[string][]string      // by host: cards whose mode the next login examines
 }
 
 // New returns Hosts. targets returns how to reach the shell of a host.
 func New(pool *ssh.Pool, targets func(host string) (ssh.Target, bool), o Options) *Hosts {
 	o.Tool, o.Start, o.Poll = cmp.Or(o.Tool, 2*time.Minute), cmp.Or(o.Start, 10*time.Second), cmp.Or(o.Poll, 500*time.Millisecond)
-	return &Hosts{pool: pool, targets: targets, options: o, turns: map[string]chan struct{}{}}
+	return &Hosts{pool: pool, targets: targets, options: o, turns: map[string]chan struct{}{}, cards: map[string][]string{}}
+}
+
+// Want announces a setting of a run. A card whose mode the run will depend on is examined at the first login to its host, before any
+// host reboots.
+func (h *Hosts) Want(t backends.Setting) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.Kind == backends.KindActiveFirmware {
+		h.cards[t.Target.Name] = append(h.cards[t.Target.Name], t.Name)
+	}
 }
 
 // Setters returns the setters of the settings that need a host's shell.
@@ -164,8 +176,32 @@ func (h *Hosts) Prove(ctx context.Context, host string) error {
 			err = backends.Errorf(backends.KindRefused, host, "Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
 				"%s logged in, but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
 		}
+		if err == nil {
+			err = h.modes(ctx, s)
+		}
 		return err
 	})
+}
+
+// modes fails if a card that the run needs is in a mode in which its ports do not belong to the host, now or after a boot. Without
+// the firmware tools, which the run may install first, the mode is read when the card is set.
+func (h *Hosts) modes(ctx context.Context, s *shell) error {
+	h.mu.Lock()
+	cards := h.cards[s.host]
+	delete(h.cards, s.host)
+	h.mu.Unlock()
+	for _, card := range cards {
+		keys, err := nic.FirmwareTools(s).Config(ctx, card)
+		if err == nil {
+			err = cmp.Or(nic.NICMode(s.host, card, keys.Current), nic.NICMode(s.host, card, keys.Next))
+		} else {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PriorityCounters reads the driver's per-priority counters of a pNIC, by the names it prints, such as rx_prio3_bytes. Only the

@@ -217,11 +217,15 @@ func (s *Session) Last(otherwise *backends.Inventory) *backends.Inventory {
 	return s.seen
 }
 
-// Want announces the requested values of a plan to the guests: a set of packages or modules is read by its requested names.
+// Want announces the requested values of a plan to the guests, where a set of packages or modules is read by its requested names, and to
+// the shells of hosts.
 func (s *Session) Want(p *plan.Plan) {
 	for _, c := range p.Changes {
 		if c.Target.Type == backends.TypeGuest {
 			s.Guests.Want(c.Setting, c.To)
+		}
+		if s.Shells != nil {
+			s.Shells.Want(c.Setting)
 		}
 	}
 }
