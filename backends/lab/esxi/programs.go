@@ -15,9 +15,9 @@ import (
 
 func (h *Host) programs() map[string]sh.Program {
 	return map[string]sh.Program{
-		"esxcli": h.esxcli, "localcli": h.esxcli, "vmware": h.vmware, "vmkping": h.vmkping, "hostname": h.hostname, "uname": h.uname,
-		"esxcfg-vmknic": h.vmknics, "reboot": h.reboot, "uptime": h.uptime,
-		"vsish": h.vsish, "esxcfg-module": h.esxcfgModule, "lspci": h.lspci, "secureBoot.py": h.secureBoot,
+		"esxcli": h.esxcli, "vmware": h.vmware, "vmkping": h.vmkping, "hostname": h.hostname, "uname": h.uname,
+		"reboot": h.reboot,
+		"vsish":  h.vsish, "esxcfg-module": h.esxcfgModule, "lspci": h.lspci, "secureBoot.py": h.secureBoot,
 	}
 }
 
@@ -166,41 +166,9 @@ func (h *Host) uname(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-func (h *Host) uptime(_ context.Context, p *sh.Proc) int {
-	var up time.Duration
-	h.host(func(host *world.Host) { up = host.Uptime() })
-	p.Printf(" %s up %d days, %02d:%02d:%02d, load average: 0.02, 0.02, 0.02\n", time.Now().UTC().Format(time.TimeOnly),
-		int(up.Hours())/24, int(up.Hours())%24, int(up.Minutes())%60, int(up.Seconds())%60)
-	return 0
-}
-
 func (h *Host) reboot(context.Context, *sh.Proc) int {
 	w, name := h.world, h.name
 	w.After(30*time.Millisecond, func() { _ = w.RebootHost(name) }) // a host that is already shutting down ignores a second request
-	return 0
-}
-
-func (h *Host) vmknics(_ context.Context, p *sh.Proc) int {
-	if len(p.Args) != 2 || p.Args[1] != "-l" {
-		p.Printf("esxcfg-vmknic <options> [[<portgroup>]]\n")
-		return 1
-	}
-	const format = "%-11s%-40s%-10s%-40s%-16s%-16s%-18s%-8s%-10s%-8s%-20s%-20s\n"
-	p.Printf(format, "Interface", "Port Group/DVPort/Opaque Network", "IP Family", "IP Address", "Netmask", "Broadcast", "MAC Address", "MTU", "TSO MSS", "Enabled", "Type", "NetStack")
-	h.host(func(host *world.Host) {
-		for _, v := range host.VMKs {
-			ip, err := netip.ParseAddr(v.IP)
-			if err != nil {
-				continue
-			}
-			mask := netip.PrefixFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), v.Prefix).Masked().Addr().As4()
-			b := ip.As4()
-			for i := range b {
-				b[i] |= ^mask[i]
-			}
-			p.Printf(format, v.Device, v.PortGroup, "IPv4", v.IP, netip.AddrFrom4(mask), netip.AddrFrom4(b), v.MAC, strconv.Itoa(v.MTU), "65535", "true", "STATIC", v.NetStack)
-		}
-	})
 	return 0
 }
 

@@ -20,10 +20,10 @@ func (m *Machine) programs() {
 	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), m.nvidia.Programs(),
 		m.mofed.Programs(), m.engine.Programs(), m.source().SourcePrograms(), {
 			"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
-			"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
+			"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "sysctl": m.sysctl, "lspci": m.lspci,
 			"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
 			"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "lsinitrd": m.lsinitrd, "udevadm": m.udevadm,
-			"systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+			"ofed_info": m.ofedInfo,
 		}}
 	if m.distro.deb {
 		groups = append(groups, m.pkgs.DebPrograms())
@@ -34,13 +34,6 @@ func (m *Machine) programs() {
 		maps.Copy(all, g)
 	}
 	m.sys.Programs = all
-}
-
-func say(text string) sh.Program {
-	return func(_ context.Context, p *sh.Proc) int {
-		p.Printf("%s", text)
-		return 0
-	}
 }
 
 // powerDelay is the delay before the guest goes down, so that the client receives the exit status of the command.
@@ -123,23 +116,6 @@ func (m *Machine) journalctl(_ context.Context, p *sh.Proc) int {
 
 func (m *Machine) nproc(_ context.Context, p *sh.Proc) int {
 	p.Printf("%d\n", m.cfg.CPUs)
-	return 0
-}
-
-func (m *Machine) uptime(_ context.Context, p *sh.Proc) int {
-	up := m.sys.Now().Sub(m.kernel.Booted())
-	if len(p.Args) > 1 && p.Args[1] == "-s" {
-		p.Printf("%s\n", m.kernel.Booted().UTC().Format(time.DateTime))
-		return 0
-	}
-	p.Printf(" %s up %d min,  0 users,  load average: 0.00, 0.01, 0.00\n", m.sys.Now().UTC().Format(time.TimeOnly), int(up.Minutes()))
-	return 0
-}
-
-func (m *Machine) free(_ context.Context, p *sh.Proc) int {
-	kb := m.cfg.MemoryMB * 1024
-	p.Printf("               total        used        free      shared  buff/cache   available\nMem:     %11d %11d %11d %11d %11d %11d\nSwap:    %11d %11d %11d\n",
-		kb, kb/5, kb*3/5, 1024, kb/5, kb*4/5, 0, 0, 0)
 	return 0
 }
 

@@ -62,7 +62,6 @@ func TestESXiCommands(t *testing.T) {
 		"esxcli network ip interface list":                 `(?m)^ +Portset: vSwitch0|^ *vmk0`,
 		"esxcli vm process list":                           `(?m)^ +Display Name: vm-01$`,
 		"vmkping -I vmk0 -c 2 10.10.0.12":                  `2 packets transmitted, 2 packets received, 0% packet loss`,
-		"esxcfg-vmknic -l":                                 `(?m)^vmk0 +Management Network +IPv4 +10\.10\.0\.11 +255\.255\.0\.0`,
 		"hostname; uname":                                  `^esx-01\nVMkernel\n$`,
 		"esxcli --formatter=csv rdma device protocol list": `^Device,RoCEv1,RoCEv2,iWARP,\nvmrdma0,true,true,false,\n`,
 		"which esxcli":                                     `^/bin/esxcli\n$`,

@@ -1,7 +1,6 @@
 package shell_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pkg/sftp"
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 
@@ -194,37 +192,15 @@ func TestSessionsAreLimited(t *testing.T) {
 	}
 }
 
-func TestFilesOverSFTP(t *testing.T) {
-	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
-	c := l.dial("vm-01", "ubuntu")
-	f, err := sftp.NewClient(c)
+// The lab has no subsystem: the product copies files through the shell.
+func TestSubsystemsAreRefused(t *testing.T) {
+	s, err := start(t, scenario.Spec{Hosts: 1, VMs: 1}).dial("vm-01", "ubuntu").NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	w, err := f.OpenFile("/tmp/new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(w, bytes.NewReader([]byte("over sftp\n"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{w.Close(), f.Chmod("/tmp/new", 0o640), f.PosixRename("/tmp/new", "/tmp/moved")} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := ok(t, c, "cat /tmp/moved; stat -c '%a %U' /tmp/moved"); got != "over sftp\n640 ubuntu\n" {
-		t.Errorf("got %q", got)
-	}
-	if _, err := f.Create("/etc/not-mine"); !errors.Is(err, os.ErrPermission) {
-		t.Errorf("a user wrote to /etc: %v", err)
-	}
-	if _, err := f.Stat("/nowhere"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat("/tmp/moved"); err == nil {
-		t.Error("the file is on the disk of the machine below")
+	defer s.Close()
+	if err := s.RequestSubsystem("sftp"); err == nil {
+		t.Error("the subsystem sftp was started")
 	}
 }
 

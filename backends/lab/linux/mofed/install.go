@@ -211,7 +211,7 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 	driver := map[string]string{"/etc/libibverbs.d/mlx5.driver": "driver mlx5\n"}
 	rules := map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}
 	tests := bin("/usr/bin", "ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat")
-	verbs, diags := bin("/usr/bin", "ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"), bin("/usr/sbin", "ibstat", "ibstatus")
+	verbs, diags := bin("/usr/bin", "ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"), bin("/usr/sbin", "ibstat")
 	list := []pkgs.Package{
 		{Name: "ofed-scripts", Version: own, Bin: map[string]string{"/usr/sbin/ofed_uninstall.sh": "ofed_uninstall.sh"}, Files: map[string]string{"/usr/bin/ofed_info": info}},
 		{Name: "mlnx-tools", Version: own, Bin: bin("/usr/bin", "mlnx_qos")},

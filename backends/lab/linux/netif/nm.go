@@ -63,12 +63,6 @@ func (m *manager) put(c *connection) {
 	m.all = append(m.all, c)
 }
 
-func (m *manager) drop(c *connection) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = slices.DeleteFunc(m.all, func(o *connection) bool { return o == c })
-}
-
 // nmReload reads the profiles from their files: a UUID in /etc hides the same one in /run and /usr/lib. Like NetworkManager, it
 // ignores files that other users can read (nm-settings-keyfile(5)).
 func (c *Config) nmReload() {

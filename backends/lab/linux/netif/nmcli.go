@@ -29,8 +29,6 @@ func (c *Config) nmcli(_ context.Context, p *sh.Proc) int {
 	switch {
 	case strings.HasPrefix("connection", object):
 		return c.nmConnection(p, o, rest)
-	case strings.HasPrefix("device", object):
-		return c.nmDevice(p, o, rest)
 	case strings.HasPrefix("general", object):
 		p.Printf("connected\n")
 		return 0
@@ -49,9 +47,9 @@ func nmError(p *sh.Proc, status int, format string, args ...any) int {
 func (c *Config) nmConnection(p *sh.Proc, o sh.Options, args []string) int {
 	what, rest := verb(args, "show")
 	changes := map[string]func(*sh.Proc, []string) int{
-		"add": c.nmAdd, "modify": c.nmModify, "mod": c.nmModify, "up": c.nmActivate, "down": c.nmDeactivate,
-		"delete": c.nmDelete, "del": c.nmDelete, "reload": func(*sh.Proc, []string) int { c.nmReload(); return 0 },
-		"load": func(*sh.Proc, []string) int { c.nmReload(); return 0 },
+		"add": c.nmAdd, "modify": c.nmModify, "mod": c.nmModify, "up": c.nmActivate,
+		"reload": func(*sh.Proc, []string) int { c.nmReload(); return 0 },
+		"load":   func(*sh.Proc, []string) int { c.nmReload(); return 0 },
 	}
 	if f, ok := changes[what]; ok {
 		if !p.Root() {
@@ -320,76 +318,4 @@ func (c *Config) nmActivate(p *sh.Proc, args []string) int {
 	}
 	p.Printf("Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/5)\n")
 	return 0
-}
-
-func (c *Config) nmDeactivate(p *sh.Proc, args []string) int {
-	con, _, status := c.named(p, args)
-	if status != 0 {
-		return status
-	}
-	if con.device == "" {
-		return nmError(p, 10, "'%s' is not an active connection.", con.id())
-	}
-	c.release(con)
-	p.Printf("Connection '%s' successfully deactivated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/5)\n", con.id())
-	return 0
-}
-
-func (c *Config) release(con *connection) {
-	if con.device != "" {
-		_ = c.Stack.Configure(con.device, nil, 1500) // the device may have been removed
-	}
-	con.device = ""
-}
-
-func (c *Config) nmDelete(p *sh.Proc, args []string) int {
-	con, _, status := c.named(p, args)
-	if status != 0 {
-		return status
-	}
-	c.release(con)
-	c.nm.drop(con)
-	if err := c.FS.Remove(vfs.Root(), con.file); err != nil {
-		return nmError(p, 1, "Failed to delete connection: %s", vfs.Reason(err))
-	}
-	p.Printf("Connection '%s' (%s) successfully deleted.\n", con.id(), con.get("connection.uuid"))
-	return 0
-}
-
-func (c *Config) nmDevice(p *sh.Proc, o sh.Options, args []string) int {
-	what, rest := verb(args, "status")
-	switch what {
-	case "status", "show":
-		if !o.Has("t", "terse") && !o.Has("g", "get-values") {
-			p.Printf("DEVICE  TYPE  STATE  CONNECTION \n")
-		}
-		for _, l := range c.Stack.Links() {
-			row := map[string]string{"DEVICE": l.Name, "TYPE": "ethernet", "STATE": "disconnected", "HWADDR": strings.ToUpper(l.MAC),
-				"GENERAL.DEVICE": l.Name, "GENERAL.HWADDR": strings.ToUpper(l.MAC)}
-			if c.unmanaged(l) {
-				row["STATE"] = "unmanaged"
-			}
-			for _, con := range c.nm.list() {
-				if con.device == l.Name {
-					row["STATE"], row["CONNECTION"], row["GENERAL.CONNECTION"] = "connected", con.id(), con.id()
-				}
-			}
-			if len(rest) == 0 || rest[0] == l.Name {
-				nmRow(p, o, row, []string{"DEVICE", "TYPE", "STATE", "CONNECTION"})
-			}
-		}
-		return 0
-	case "reapply", "connect":
-		for _, con := range c.nm.list() {
-			if len(rest) > 0 && con.device == rest[0] {
-				l, _ := c.Stack.Link(con.device)
-				if err := c.nmUp(con, l); err != nil {
-					return nmError(p, 4, "%v", err)
-				}
-				return 0
-			}
-		}
-		return nmError(p, 10, "Device not found or not connected.")
-	}
-	return nmError(p, 2, "argument '%s' not understood. Try passing --help instead.", what)
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netplan"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
@@ -33,12 +31,12 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		return 2
 	}
 	what, root := o.Args[0], strings.TrimSuffix(o.Value("root-dir"), "/")
-	if !slices.Contains([]string{"apply", "generate", "try", "get"}, what) {
+	if !slices.Contains([]string{"apply", "generate", "try"}, what) {
 		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n"+
 			"netplan: error: argument {help,apply,generate,get,info,ip,rebind,set,try}: invalid choice: '%s'\n", what)
 		return 2
 	}
-	if what != "get" && root == "" && !p.Root() {
+	if root == "" && !p.Root() {
 		fmt.Fprintf(p.Stderr, "ERROR: cannot create file /run/systemd/network/10-netplan.network: Permission denied\n")
 		return 1
 	}
@@ -46,12 +44,12 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 	if (what == "apply" || what == "try") && !p.Spend(ctx, "netplan parse") {
 		return 1
 	}
-	failed := map[string]int{"generate": 1, "get": 1}[what]
-	if failed == 0 {
-		failed = 78
+	failed := 78
+	if what == "generate" {
+		failed = 1
 	}
 	s, err := netplan.Load(c.FS, root)
-	if err == nil && what != "get" {
+	if err == nil {
 		c.warn(p, s)
 		err = s.Generate()
 	}
@@ -60,8 +58,6 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		return failed
 	}
 	switch what {
-	case "get":
-		return planGet(p, s, o.Args[1:])
 	case "apply":
 		if !p.Spend(ctx, "netplan restart") {
 			return 1
@@ -130,27 +126,4 @@ func (c *Config) planTry(ctx context.Context, p *sh.Proc, limit string) int {
 			return 78
 		}
 	}
-}
-
-func planGet(p *sh.Proc, s *netplan.State, args []string) int {
-	var tree any = s.Tree()
-	for _, arg := range args {
-		for key := range strings.SplitSeq(arg, ".") {
-			if key == "all" {
-				continue
-			}
-			m, ok := tree.(map[string]any)
-			if !ok || m[key] == nil {
-				p.Printf("null\n")
-				return 0
-			}
-			tree = m[key]
-		}
-	}
-	out, err := yaml.Marshal(tree)
-	if err != nil {
-		return p.Errorf("%v", err)
-	}
-	p.Printf("%s", out)
-	return 0
 }

@@ -17,14 +17,14 @@ func bin(dir string, names ...string) map[string]string {
 
 func coreutils() []string {
 	return []string{"cat", "cp", "mv", "rm", "mkdir", "rmdir", "ln", "touch", "chmod", "chown", "install", "mktemp", "truncate", "sync",
-		"ls", "stat", "readlink", "realpath", "basename", "dirname", "test", "[", "pwd", "df", "tee", "head", "tail", "wc", "sort", "uniq",
-		"cut", "tr", "env", "sleep", "timeout", "stdbuf", "nohup", "nice", "true", "false", "echo", "seq", "id", "groups", "whoami", "date",
-		"sha256sum", "md5sum", "base64", "uname", "nproc", "uptime"}
+		"ls", "stat", "readlink", "realpath", "basename", "dirname", "test", "[", "tee", "head", "tail", "wc", "sort",
+		"cut", "tr", "env", "sleep", "timeout", "stdbuf", "nohup", "true", "false", "echo", "seq", "id", "groups", "date",
+		"sha256sum", "base64", "uname", "nproc"}
 }
 
 func verbsTools() []string { return []string{"ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"} }
 
-func diags() []string { return []string{"ibstat", "ibstatus"} }
+func diags() []string { return []string{"ibstat"} }
 
 func perftests() []string {
 	return []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"}
@@ -62,16 +62,16 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "coreutils", Version: "8.32-4.1ubuntu1.2", Base: true, Bin: bin("/usr/bin", coreutils()...)},
 		{Name: "bash", Version: "5.1-6ubuntu1.1", Base: true, Bin: bin("/usr/bin", "bash")},
 		{Name: "dash", Version: "0.5.11+git20210903+really0.5.11-3build1", Base: true, Bin: bin("/usr/bin", "dash", "/usr/bin/sh=dash")},
-		{Name: "grep", Version: "3.7-1build1", Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "grep", Version: "3.7-1build1", Base: true, Bin: bin("/usr/bin", "grep")},
 		{Name: "tar", Version: "1.34+dfsg-1ubuntu0.1.22.04.2", Base: true, Bin: bin("/usr/bin", "tar")},
 		{Name: "sed", Version: "4.8-1ubuntu2", Base: true, Bin: bin("/usr/bin", "sed")},
 		{Name: "mawk", Version: "1.3.4.20200120-3", Base: true, Bin: bin("/usr/bin", "awk")},
 		{Name: "findutils", Version: "4.8.0-1ubuntu3", Base: true, Bin: bin("/usr/bin", "find", "xargs")},
 		{Name: "diffutils", Version: "1:3.8-0ubuntu2", Base: true, Bin: bin("/usr/bin", "diff", "cmp")},
 		{Name: "debianutils", Version: "5.5-1ubuntu2", Base: true, Bin: bin("/usr/bin", "which")},
-		{Name: "procps", Version: "2:3.3.17-6ubuntu2.1", Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "pidof", "free", "/usr/sbin/sysctl=sysctl")},
+		{Name: "procps", Version: "2:3.3.17-6ubuntu2.1", Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "/usr/sbin/sysctl=sysctl")},
 		{Name: "hostname", Version: "3.23ubuntu2", Base: true, Bin: bin("/usr/bin", "hostname")},
-		{Name: "util-linux", Version: "2.37.2-4ubuntu3.4", Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock", "getent")},
+		{Name: "util-linux", Version: "2.37.2-4ubuntu3.4", Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock")},
 		{Name: "kmod", Version: "29-1ubuntu1", Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "/usr/bin/lsmod=lsmod")},
 		{Name: "iproute2", Version: iproute, Base: true, Bin: bin("/usr/bin", net...)},
 		{Name: "iputils-ping", Version: "3:20211215-1", Base: true, Bin: bin("/usr/bin", "ping")},
@@ -83,7 +83,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "ufw", Version: "0.36.1-4ubuntu0.1", Base: true, Bin: bin("/usr/sbin", "ufw")},
 		{Name: "nftables", Version: "1.0.2-1ubuntu3", Bin: bin("/usr/sbin", "nft")},
 		{Name: "iptables", Version: "1.8.7-1ubuntu5.2", Base: true, Bin: bin("/usr/sbin", "iptables")},
-		{Name: "systemd", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "networkctl", "systemd-run", "systemd-detect-virt", "udevadm")},
+		{Name: "systemd", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "networkctl", "systemd-run", "udevadm")},
 		{Name: "systemd-sysv", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/sbin", "reboot", "shutdown", "poweroff", "halt")},
 		{Name: "sudo", Version: "1.9.9-1ubuntu2.4", Base: true, Bin: bin("/usr/bin", "sudo")},
 		{Name: "passwd", Version: "1:4.8.1-2ubuntu2.2", Base: true},
@@ -91,7 +91,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "dpkg", Version: "1.21.1ubuntu2.3", Base: true, Bin: bin("/usr/bin", "dpkg", "dpkg-query")},
 		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs", "/usr/bin/lsinitramfs=lsinitramfs")},
 		{Name: "openssh-server", Version: "1:8.9p1-3ubuntu0.7", Base: true},
-		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
+		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true},
 		{Name: "linux-image-" + kernel, Version: image, Base: true},
 		{Name: "linux-modules-" + kernel, Version: image, Base: true},
 		{Name: "linux-modules-extra-" + kernel, Version: image, Base: true},
@@ -162,16 +162,16 @@ func Enterprise(major, kernel string) []Package {
 	list := []Package{
 		{Name: "coreutils", Version: "8.30-15" + el, Base: true, Bin: bin("/usr/bin", coreutils()...)},
 		{Name: "bash", Version: "4.4.20-5" + el, Base: true, Bin: bin("/usr/bin", "bash", "/usr/bin/sh=sh")},
-		{Name: "grep", Version: "3.1-6" + el, Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "grep", Version: "3.1-6" + el, Base: true, Bin: bin("/usr/bin", "grep")},
 		{Name: "tar", Version: "2:1.30-9" + el, Base: true, Bin: bin("/usr/bin", "tar")},
 		{Name: "sed", Version: "4.5-5" + el, Base: true, Bin: bin("/usr/bin", "sed")},
 		{Name: "gawk", Version: "4.2.1-4" + el, Base: true, Bin: bin("/usr/bin", "awk")},
 		{Name: "findutils", Version: "1:4.6.0-21" + el, Base: true, Bin: bin("/usr/bin", "find", "xargs")},
 		{Name: "diffutils", Version: "3.6-6" + el, Base: true, Bin: bin("/usr/bin", "diff", "cmp")},
 		{Name: "which", Version: "2.21-20" + el, Base: true, Bin: bin("/usr/bin", "which")},
-		{Name: "procps-ng", Version: "3.3.15-14" + el, Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "pidof", "free", "/usr/sbin/sysctl=sysctl")},
+		{Name: "procps-ng", Version: "3.3.15-14" + el, Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "/usr/sbin/sysctl=sysctl")},
 		{Name: "hostname", Version: "3.20-6" + el, Base: true, Bin: bin("/usr/bin", "hostname")},
-		{Name: "util-linux", Version: "2.32.1-44" + el, Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock", "getent")},
+		{Name: "util-linux", Version: "2.32.1-44" + el, Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock")},
 		{Name: "kmod", Version: "25-20" + el, Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "lsmod")},
 		{Name: "iproute", Version: "6.2.0-5" + el, Base: true, Bin: bin("/usr/sbin", "ip", "ss", "rdma", "dcb")},
 		{Name: "iputils", Version: "20180629-11" + el, Base: true, Bin: bin("/usr/bin", "ping", "/usr/sbin/arping=arping")},
@@ -180,14 +180,14 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "NetworkManager", Version: "1:1.40.16-15" + el, Base: true, Bin: bin("/usr/bin", "nmcli")},
 		{Name: "firewalld", Version: "0.9.3-13" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "firewall-cmd")},
 		{Name: "nftables", Version: "1:0.9.3-26" + el, Base: true, Bin: bin("/usr/sbin", "nft")},
-		{Name: "systemd", Version: "239-78" + el, Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "systemd-run", "systemd-detect-virt", "udevadm",
+		{Name: "systemd", Version: "239-78" + el, Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "systemd-run", "udevadm",
 			"/usr/sbin/reboot=reboot", "/usr/sbin/shutdown=shutdown", "/usr/sbin/poweroff=poweroff", "/usr/sbin/halt=halt")},
 		{Name: "sudo", Version: "1.8.29-10" + el, Base: true, Bin: bin("/usr/bin", "sudo")},
 		{Name: "dnf", Version: "4.7.0-19" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "dnf", "yum", "dnf-3")},
 		{Name: "rpm", Version: "4.14.3-28" + el, Base: true, Bin: bin("/usr/bin", "rpm")},
 		{Name: "dracut", Version: "049-228.git20230802" + el, Base: true, Bin: bin("/usr/bin", "dracut", "lsinitrd")},
 		{Name: "openssh-server", Version: "8.0p1-19" + el, Base: true},
-		{Name: "open-vm-tools", Version: "12.2.5-3" + el, Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
+		{Name: "open-vm-tools", Version: "12.2.5-3" + el, Base: true},
 		{Name: "kernel-core", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
 		{Name: "kernel-modules", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
 		{Name: "kernel-modules-extra", Version: strings.TrimSuffix(kernel, ".x86_64")},

@@ -23,7 +23,7 @@ type Verbs struct {
 // Programs returns the programs that show RDMA devices.
 func (v *Verbs) Programs() map[string]sh.Program {
 	return map[string]sh.Program{
-		"ibv_devices": v.ibvDevices, "ibv_devinfo": v.ibvDevinfo, "ibstat": v.ibstat, "ibstatus": v.ibstatus, "rdma": v.rdma,
+		"ibv_devices": v.ibvDevices, "ibv_devinfo": v.ibvDevinfo, "ibstat": v.ibstat, "rdma": v.rdma,
 		"ibv_rc_pingpong": func(_ context.Context, p *sh.Proc) int {
 			return p.Fail(1, "not to be had here, use ib_send_lat")
 		},
@@ -185,22 +185,6 @@ func (v *Verbs) ibstat(_ context.Context, p *sh.Proc) int {
 			"\tSystem image GUID: 0x%s\n\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"+
 			"\t\tCapability mask: 0x04010000\n\t\tPort GUID: 0x%s\n\t\tLink layer: Ethernet\n", d.Name, im.Type, im.Firmware, im.Hardware, guid,
 			strings.ReplaceAll(im.SystemGUID, ":", ""), word[:1]+strings.ToLower(word[1:]), physWord, gbps, guid)
-	}
-	return 0
-}
-
-func (v *Verbs) ibstatus(_ context.Context, p *sh.Proc) int {
-	list := v.Devices.List()
-	if len(list) == 0 {
-		fmt.Fprintf(p.Stderr, "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)\n")
-		return 255
-	}
-	for _, d := range list {
-		state, word := d.State()
-		phys, physWord := d.Phys()
-		gbps, lanes := d.Rate()
-		p.Printf("Infiniband device '%s' port 1 status:\n\tdefault gid:\t %s\n\tbase lid:\t 0x0\n\tsm lid:\t\t 0x0\n\tstate:\t\t %d: %s\n"+
-			"\tphys state:\t %d: %s\n\trate:\t\t %s Gb/sec (%s)\n\tlink_layer:\t Ethernet\n\n", d.Name, d.GIDs[0].Full(), state, word, phys, physWord, gbps, lanes)
 	}
 	return 0
 }

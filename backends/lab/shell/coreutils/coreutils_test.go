@@ -54,7 +54,7 @@ func TestPrograms(t *testing.T) {
 		"sed -i 's/one/ONE/' t; head -n1 t; stat -c %a t":                        "ONE 1\n640\n",
 		"sed -E '2,3s/[a-z]+/x/' t":                                              "one 1\nx 2\nx 3\ntwo 22\n",
 		"sed '$d' t | tail -1":                                                   "three 3\n",
-		"cut -d' ' -f2 t | sort -rn | uniq | head -2":                            "22\n3\n",
+		"cut -d' ' -f2 t | sort -rnu | head -2":                                  "22\n3\n",
 		"echo a:b:c | cut -d: -f2-":                                              "b:c\n",
 		"awk '{print $2}' t | head -1":                                           "1\n",
 		"awk -F: '/kim/ {print $1,$3}' /etc/passwd":                              "kim 7\n",

@@ -15,7 +15,7 @@ import (
 func listPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"ls": ls, "stat": stat, "readlink": readlink, "realpath": readlink, "find": find,
-		"basename": basename, "dirname": dirname, "which": which, "test": test, "[": test, "pwd": pwd, "df": df,
+		"basename": basename, "dirname": dirname, "which": which, "test": test, "[": test,
 	}
 }
 
@@ -279,15 +279,4 @@ func which(_ context.Context, p *sh.Proc) int {
 		p.Printf("%s\n", file)
 	}
 	return status
-}
-
-func pwd(_ context.Context, p *sh.Proc) int {
-	p.Printf("%s\n", p.Dir)
-	return 0
-}
-
-// df prints the usage of a disk, which is never full.
-func df(_ context.Context, p *sh.Proc) int {
-	p.Printf("Filesystem     1K-blocks    Used Available Use%% Mounted on\n/dev/sda2       41019616 6815932  32087776  18%% /\n")
-	return 0
 }

@@ -19,8 +19,8 @@ import (
 func miscPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"true": func(context.Context, *sh.Proc) int { return 0 }, "false": func(context.Context, *sh.Proc) int { return 1 },
-		"echo": echo, "seq": seq, "id": id, "whoami": whoami, "date": date,
-		"sha256sum": checksum, "md5sum": checksum, "base64": base64Program, "getent": getent, "groups": id,
+		"echo": echo, "seq": seq, "id": id, "date": date,
+		"sha256sum": checksum, "base64": base64Program, "groups": id,
 	}
 }
 
@@ -81,11 +81,6 @@ func id(_ context.Context, p *sh.Proc) int {
 	default:
 		p.Printf("uid=%d(%s) gid=%s groups=%s\n", u.UID, u.Name, named[0], strings.Join(named, ","))
 	}
-	return 0
-}
-
-func whoami(_ context.Context, p *sh.Proc) int {
-	p.Printf("%s\n", p.User.Name)
 	return 0
 }
 
@@ -158,26 +153,4 @@ func base64Program(_ context.Context, p *sh.Proc) int {
 		p.Printf("%s", text)
 		return 0
 	})
-}
-
-func getent(_ context.Context, p *sh.Proc) int {
-	if len(p.Args) < 2 {
-		return p.Usage(1, errors.New("wrong number of arguments"))
-	}
-	file, ok := map[string]string{"passwd": "/etc/passwd", "group": "/etc/group", "hosts": "/etc/hosts"}[p.Args[1]]
-	if !ok {
-		return p.Errorf("Unknown database: %s", p.Args[1])
-	}
-	data, _ := p.Sys.FS.ReadFile(vfs.Root(), file)
-	status := 0
-	if len(p.Args) > 2 {
-		status = 2
-	}
-	for line := range strings.Lines(string(data)) {
-		if len(p.Args) == 2 || strings.HasPrefix(line, p.Args[2]+":") || p.Args[1] == "hosts" && strings.Contains(line, p.Args[2]) {
-			p.Printf("%s", line)
-			status = 0
-		}
-	}
-	return status
 }

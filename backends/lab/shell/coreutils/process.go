@@ -16,8 +16,8 @@ import (
 
 func processPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
-		"sh": sh.Shell, "bash": sh.Shell, "dash": sh.Shell, "kill": kill, "pgrep": pgrep, "pkill": pgrep, "ps": ps, "pidof": pgrep,
-		"timeout": timeout, "stdbuf": stdbuf, "nohup": nohup, "setsid": setsid, "flock": flock, "nice": prefix, "env": env, "xargs": xargs,
+		"sh": sh.Shell, "bash": sh.Shell, "dash": sh.Shell, "kill": kill, "pgrep": pgrep, "pkill": pgrep, "ps": ps,
+		"timeout": timeout, "stdbuf": stdbuf, "nohup": nohup, "setsid": setsid, "flock": flock, "env": env, "xargs": xargs,
 		"sleep": sleep,
 	}
 }
@@ -223,7 +223,7 @@ func pgrep(_ context.Context, p *sh.Proc) int {
 		return p.Usage(2, errors.New("no matching criteria specified"))
 	}
 	expr := o.Args[0]
-	if o.Has("x") || p.Name() == "pidof" {
+	if o.Has("x") {
 		expr = "^(?:" + expr + ")$"
 	}
 	re, err := regexp.Compile(expr)

@@ -1,4 +1,4 @@
-// Package sshd is the SSH server of the lab's machines. Handshakes, accounts, sessions, signals, forwarding and SFTP are real;
+// Package sshd is the SSH server of the lab's machines. Handshakes, accounts, sessions, signals and forwarding are real;
 // the shell and the file system exist only in memory.
 package sshd
 

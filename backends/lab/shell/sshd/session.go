@@ -153,7 +153,7 @@ func (s *session) request(ctx context.Context, r *ssh.Request) {
 			s.cancel(number)
 			ok = true
 		}
-	case "exec", "shell", "subsystem":
+	case "exec", "shell":
 		s.start(ctx, r)
 		return
 	}
@@ -174,9 +174,6 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 	if r.Type != "shell" {
 		ok = ok && ssh.Unmarshal(r.Payload, &arg) == nil
 	}
-	if r.Type == "subsystem" {
-		ok = ok && arg.Name == "sftp"
-	}
 	if r.WantReply {
 		_ = r.Reply(ok, nil)
 	}
@@ -192,11 +189,6 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 	go func() {
 		defer close(s.done)
 		deepen()
-		if r.Type == "subsystem" {
-			serveFiles(s.ch, s.proc)
-			s.exit(0)
-			return
-		}
 		args := []string{s.proc.User.Shell, "-c", arg.Name}
 		if r.Type == "shell" {
 			args = []string{s.proc.User.Shell, "-l"}

@@ -71,36 +71,6 @@ func leadingNumber(s string) string {
 	return s[:end]
 }
 
-func uniq(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("c d u")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	prev, n := "", 0
-	flush := func() {
-		switch {
-		case n == 0 || o.Has("d") && n < 2 || o.Has("u") && n > 1:
-		case o.Has("c"):
-			p.Printf("%7d %s\n", n, prev)
-		default:
-			p.Printf("%s\n", prev)
-		}
-	}
-	status := p.EachInput(o.Args, func(_ string, r io.Reader) int {
-		lines(ctx, r, func(line string) bool {
-			if n > 0 && line != prev {
-				flush()
-				n = 0
-			}
-			prev, n = line, n+1
-			return true
-		})
-		return 0
-	})
-	flush()
-	return status
-}
-
 // fieldSet parses a list of fields: 1,3-5,7-.
 func fieldSet(s string) (func(int) bool, error) {
 	type span struct{ from, to int }

@@ -158,10 +158,10 @@ func grep(ctx context.Context, p *sh.Proc) int {
 func grepMatcher(p *sh.Proc, o sh.Options, patterns []string) (*regexp.Regexp, error) {
 	var alternatives []string
 	for _, pattern := range patterns {
-		if o.Has("F", "fixed-strings") || p.Name() == "fgrep" {
+		if o.Has("F", "fixed-strings") {
 			pattern = regexp.QuoteMeta(pattern)
 		} else {
-			re, err := regex(pattern, o.Has("E", "P", "extended-regexp") || p.Name() == "egrep")
+			re, err := regex(pattern, o.Has("E", "P", "extended-regexp"))
 			if err != nil {
 				return nil, fmt.Errorf("%s: invalid regular expression", pattern)
 			}

@@ -22,8 +22,8 @@ import (
 // Programs returns the programs by name.
 func Programs() map[string]sh.Program {
 	return map[string]sh.Program{
-		"cat": cat, "tee": tee, "head": head, "tail": tail, "wc": wc, "sort": sortLines, "uniq": uniq, "cut": cut, "tr": tr,
-		"cmp": compare, "diff": compare, "grep": grep, "egrep": grep, "fgrep": grep, "sed": sed, "awk": awk,
+		"cat": cat, "tee": tee, "head": head, "tail": tail, "wc": wc, "sort": sortLines, "cut": cut, "tr": tr,
+		"cmp": compare, "diff": compare, "grep": grep, "sed": sed, "awk": awk,
 	}
 }
 
