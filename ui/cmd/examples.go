@@ -110,6 +110,8 @@ rdma-setup generate horovod --host 192.168.50.11 --host 192.168.50.12 --tcp > ho
 rdma-setup generate ifcfg --interface ens224f0 --mac 00:50:56:aa:bb:01 --ip 192.168.50.11/24`},
 	"generate interfaces": {examples: `rdma-setup generate interfaces -f answers.yaml
 rdma-setup generate interfaces --interface ens224f0 --mac 00:50:56:aa:bb:01 --ip dhcp`},
+	"generate monitoring": {examples: `rdma-setup generate monitoring --dir monitoring
+rdma-setup generate monitoring --textfiles /var/lib/node_exporter --every 1h --dir monitoring`},
 	"generate mpijob": {examples: `rdma-setup generate mpijob -f answers.yaml > job.yaml
 rdma-setup generate mpijob --workers 4 --gpus 2 --rdma-resource rdma/hca_shared_devices_a -- python train.py`},
 	"generate nccl-topo": {examples: `rdma-setup generate nccl-topo -f answers.yaml --vm vm-01 > topo.xml

@@ -2,7 +2,7 @@
 # Installs what the tests on real kernels need; with "latest", in the version that the mirror has now.
 set -euo pipefail
 
-packages=(qemu-system-x86 qemu-utils mmdebstrap e2fsprogs xz-utils openssh-server chromium gcc make libc6-dev
+packages=(qemu-system-x86 qemu-utils mmdebstrap e2fsprogs xz-utils openssh-server chromium prometheus prometheus-node-exporter systemd gcc make libc6-dev
   linux-headers-amd64 linux-source libibverbs-dev libibumad-dev)
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then

@@ -30,7 +30,7 @@ func NewCmd(e *console.Env) *cobra.Command {
 	c.AddCommand(
 		newAnswersCmd(e), newRoleCmd(e), newSwitchCmd(e), newMPIJobCmd(e),
 		newDockerfileCmd(e), newDaemonJSONCmd(e), newContainerRoutesCmd(e), newDockerSetupCmd(e),
-		newOSUCmd(e), newHorovodCmd(e), newTopologyCmd(e), newSystemdCmd(e),
+		newOSUCmd(e), newHorovodCmd(e), newTopologyCmd(e), newSystemdCmd(e), newMonitoringCmd(e),
 	)
 	for _, k := range networkFiles {
 		c.AddCommand(newNetworkCmd(e, k))
