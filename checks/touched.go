@@ -59,7 +59,7 @@ func PortsOf(a *answers.Answers, inv *backends.Inventory) []Uplink {
 			continue
 		}
 		for _, n := range h.NICs {
-			used := slices.ContainsFunc(a.AllRails(), func(r answers.Rail) bool { return n.Switch != "" && n.Switch == r.Switch.Name })
+			used := hasVFs(n) || slices.ContainsFunc(a.AllRails(), func(r answers.Rail) bool { return n.Switch != "" && n.Switch == r.Switch.Name })
 			if s := h.System.Stats[n.Device]; used && s.Known() && s.Value.Over > 0 {
 				out = append(out, Uplink{h.Name, n.Device, s.Value})
 			}

@@ -48,10 +48,10 @@ and asks first; the counters of loss and pause frames show whether the class is 
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				rep, err := bench(ctx, e, cmd, f, pairs, image, apps, o)
 				if rep == nil || rep.Unconfigured {
-					if err == nil || output != "json" && output != "junit" {
+					if out == "" && !machine(output) {
 						return err
 					}
-					rep = &report.Report{Made: e.Now(), Tool: e.Version, VCenter: (&checkFlags{planFlags: f}).site(e, cmd), Unconfigured: rep != nil}
+					rep = &report.Report{Made: e.Now(), Tool: e.Version, VCenter: f.site(e, cmd), Unconfigured: rep != nil}
 				}
 				rep.Command = report.Bench
 				if err != nil {
@@ -60,7 +60,7 @@ and asks first; the counters of loss and pause frames show whether the class is 
 				if bad := console.Publish(e, out, func(w io.Writer) error { return writeReport(w, output, rep, e.ThemeFor(out)) }); bad != nil {
 					return bad
 				}
-				return cmp.Or(err, console.Exit(report.Decide(rep).Exit))
+				return exitOf(rep, err)
 			})
 		},
 	}
@@ -137,11 +137,9 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if len(measured) == 0 {
 		switch {
 		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
-			fmt.Fprintf(e.Stderr, "note: %s\n", noPair(a, f.limit))
-			return nil, nil
+			err = console.Usage("name hosts with at least two VMs of the answers, or omit --limit", "%s", noPair(a, f.limit))
 		case err == nil && ctx.Err() == nil && len(loads) > 0 && pairs == "none":
-			fmt.Fprintln(e.Stderr, "Not loaded, and nothing was measured.")
-			return nil, nil
+			err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: the fabric was not loaded, and nothing was measured")
 		case ctx.Err() != nil:
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
 		case err == nil:

@@ -194,7 +194,7 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, cmd *cobra.Comma
 		Command: report.Check, Made: e.Now(), Tool: e.Version, VCenter: f.site(e, cmd), Err: err.Error(), Hint: backends.HintOf(err),
 	}
 	if ctx.Err() != nil {
-		if f.out == "" {
+		if f.out == "" && !machine(f.output) {
 			return err
 		}
 		r.ErrExit = console.ExitInterrupted
@@ -202,17 +202,5 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	if bad := f.show(e, &checked{report: r}); bad != nil && bad.Error() != err.Error() {
 		err = errors.Join(err, bad)
 	}
-	return &console.CodeError{Code: report.Decide(r).Exit, Err: err}
-}
-
-// site returns the URL of the vCenter of the settings or the answers, "" if it is not known.
-func (f *checkFlags) site(e *console.Env, cmd *cobra.Command) string {
-	url := ""
-	if set, err := console.ReadSettings(e, cmd); err == nil {
-		url = set.URL
-	}
-	if a, err := f.load(e, nil); url == "" && f.file != "" && err == nil {
-		url = a.VCenter.URL
-	}
-	return url
+	return exitOf(r, err)
 }

@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,63 @@ func TestExitCodesOfCheck(t *testing.T) {
 				t.Errorf("exit %d, want %d with %q:\n%s\n%s", code, tt.code, tt.says, out, errs)
 			}
 		})
+	}
+}
+
+// TestDocumentsWhateverHappens: whatever keeps check from judging, its document says so and the last good one is gone.
+func TestDocumentsWhateverHappens(t *testing.T) {
+	t.Parallel()
+	unknown := map[string]string{"json": `"verdict": "unknown"`, "junit": `<error message="Nothing could be evaluated: `, "nagios": "RDMA UNKNOWN - ",
+		"prometheus": `verdict="unknown"} 1`}
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 1, VMs: 1})
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("mode: quantum\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(t.TempDir(), "document")
+	for name, tt := range map[string]struct {
+		key, value string   // of the environment
+		args       []string // before those of the document
+		says       string
+	}{
+		"vCenter is dead":      {"GOVC_URL", "https://127.0.0.1:1/sdk", []string{"--quick"}, "127.0.0.1:1"},
+		"the password is bad":  {"GOVC_PASSWORD", "wrong", []string{"--quick"}, "password is wrong"},
+		"the answers are bad":  {"", "", []string{"-f", bad}, "quantum"},
+		"a flag is unknown":    {"", "", []string{"--quik"}, "quik"},
+		"a flag was removed":   {"", "", []string{"--watch", "60"}, "watch"},
+		"a value is bad":       {"", "", []string{"--guest-timeout", "soon"}, "soon"},
+		"an argument too many": {"", "", []string{"a", "b"}, "only"},
+	} {
+		was := b.env[tt.key]
+		if tt.key != "" {
+			b.env[tt.key] = tt.value
+		}
+		for format, says := range unknown {
+			args := append([]string{"check"}, tt.args...)
+			code, doc, errs := b.run(append(args, "-o", format)...)
+			if code != 3 || !strings.Contains(doc, says) || !strings.Contains(doc, tt.says) {
+				t.Errorf("%s, -o %s: exit %d:\n%s\n%s", name, format, code, doc, errs)
+			}
+			if err := os.WriteFile(old, []byte("all is well"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := b.run(append(args, "--output="+format, "--out="+old)...)
+			if doc, err := os.ReadFile(old); err != nil || code != 3 || out != "" || !strings.Contains(string(doc), says) {
+				t.Errorf("%s, -o %s --out: exit %d, %v:\n%s\n%s%s", name, format, code, err, doc, out, errs)
+			}
+		}
+		b.env[tt.key] = was
+	}
+	// A name so long that no temporary file can stand beside it; and a format that does not exist.
+	for format, file := range map[string]string{"json": "", "junit": "", "nagios": "", "prometheus": "", "html": "", "prom": "short"} {
+		file = filepath.Join(t.TempDir(), cmp.Or(file, strings.Repeat("x", 255)))
+		if err := os.WriteFile(file, []byte("all is well"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := b.run("check", "--quick", "--out", file, "-o", format)
+		if _, err := os.Lstat(file); code != 3 || !os.IsNotExist(err) {
+			t.Errorf("-o %s cannot be written: exit %d, %v\n%s", format, code, err, errs)
+		}
 	}
 }
 

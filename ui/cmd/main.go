@@ -76,7 +76,15 @@ func Run(ctx context.Context, e *console.Env, args []string) int {
 		completeFlags(root, &own)
 	}
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	begun, begin := false, root.PersistentPreRun
+	root.PersistentPreRun = func(c *cobra.Command, args []string) {
+		begun = true
+		begin(c, args)
+	}
+	c, err := root.ExecuteContextC(ctx)
+	if err != nil && !begun {
+		err = misused(&own, c, args, err)
+	}
 	if interrupted() {
 		if backends.KindOf(err) != backends.KindInterrupted {
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")

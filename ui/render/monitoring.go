@@ -27,7 +27,11 @@ func Prometheus(w io.Writer, r *report.Report) error {
 	x.metric("rdma_setup_info", "The program that produced these values, always 1.")
 	x.sample(1, "version", r.Tool, "mode", r.Mode, "simulated", strconv.FormatBool(r.Simulated))
 	x.metric("rdma_setup_status", "Exit code of the check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
-	x.sample(float64(v.Exit))
+	status := float64(v.Exit)
+	if v.Exit == 130 { // the check was stopped
+		status = statusNumber[checks.Unknown]
+	}
+	x.sample(status)
 	x.metric("rdma_setup_verdict", "The verdict, always 1.")
 	x.sample(1, "verdict", string(v.Name))
 	if reason := cmp.Or(v.Cause, r.Err); reason != "" {

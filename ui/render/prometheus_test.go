@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 var (
@@ -116,6 +117,14 @@ func TestPrometheusSamples(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(rendered(t, "prom", r))
+	}
+}
+
+// The status is one of the four of monitoring plug-ins, also if the check was stopped and its exit code is 130.
+func TestPrometheusOfAStoppedCheck(t *testing.T) {
+	got, err := exposition(rendered(t, "prom", &report.Report{Command: report.Check, Err: "interrupted", ErrExit: 130}))
+	if v, ok := got[`rdma_setup_status{vcenter="unknown"}`]; err != nil || !ok || v != 3 {
+		t.Errorf("status %g, %v", v, err)
 	}
 }
 
