@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 type aftermath struct {
 	findings []checks.Finding
 	notes    []string
+	err      error // the fabric could not be read: the findings are old, and decide nothing
 }
 
 // lookAgain makes the full check after a run, including its measurements. An interrupted or broken run keeps the results of the
@@ -38,7 +40,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	if len(measured) == 0 && res.Status != engine.StatusUnchanged && !res.Reread {
 		var err error
 		if inv, err = s.Survey(ctx, a); err != nil {
-			before.notes = append(before.notes, "it could not be checked again after the run: "+err.Error())
+			before.err = fmt.Errorf("it could not be checked again after the run: %w", err)
 			return before
 		}
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +208,9 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			runErr = err
 		}
 	}
-	rep, err := reportOf(r.s, r.a, p, res, out.Measurements, lookAgain(ctx, r.s, r.a, p, r.flags, res, out.Measurements), r.earlier, runErr)
+	after := lookAgain(ctx, r.s, r.a, p, r.flags, res, out.Measurements)
+	runErr = cmp.Or(runErr, after.err)
+	rep, err := reportOf(r.s, r.a, p, res, out.Measurements, after, r.earlier, runErr)
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}

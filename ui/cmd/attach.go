@@ -3,13 +3,16 @@ package cmd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +23,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // attachPoll is how often attach checks for new events of a run.
@@ -39,7 +43,7 @@ target, x skips the rest of it and R tries its failed steps again. Your requests
 if the output is not a terminal, attach prints lines and only reads.
 
 Ctrl-C and q end attach, not the run. It needs the state directory of the run: use the machine and the
-account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if the run was interrupted.`,
+account that started it. Its exit code is the one of the run, by its verdict; 130 if the run was interrupted.`,
 		Example: `  rdma-setup attach
   rdma-setup attach 20260314-092653-pvrdma-abcd -o json`,
 		Args:              cobra.MaximumNArgs(1),
@@ -127,6 +131,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	defer log.close()
 	tick := time.NewTicker(attachPoll)
 	defer tick.Stop()
+	process := 0
 	for ended := false; ; {
 		going := journal.Running(state, sum.VCenter, run) // checked first: what the run writes until its end is still read
 		if err := log.read(sink); err != nil {
@@ -135,6 +140,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		if !going {
 			break
 		}
+		process = journal.Process(state, sum.VCenter, run)
 		if log.ended && !ended {
 			fmt.Fprintln(e.Stderr, "the changes have ended; measurement and report follow, and are not shown here")
 		}
@@ -147,21 +153,49 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		}
 	}
 	sum = journal.Summarize(state, run)
+	code, verdict := console.ExitOK, ""
+	if r := reportOfAttempt(ctx, state, sum, process, tick.C); r != nil {
+		v := report.Decide(r)
+		code, verdict = v.Exit, ", "+v.Line()
+	}
 	switch engine.Status(sum.Status) {
 	case engine.StatusPartial:
 		fmt.Fprintf(e.Stderr, "the run completed only in part. Continue with: rdma-setup resume %s\n", run)
-		return console.Exit(console.ExitPartial)
+		code = cmp.Or(code, console.ExitPartial)
 	case engine.StatusFailed:
 		fmt.Fprintf(e.Stderr, "the run failed. Continue with: rdma-setup resume %s\n", run)
-		return console.Exit(console.ExitFailed)
+		code = cmp.Or(code, console.ExitFailed)
 	case engine.StatusInterrupted:
 		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: rdma-setup resume %s\n", run)
-		return console.Exit(console.ExitInterrupted)
+		code = cmp.Or(code, console.ExitInterrupted)
 	case "unreadable":
 		return backends.Errorf(backends.KindRefused, run, "look at journal.jsonl in the directory of the run", "the run has ended, but its journal cannot be read: %s", sum.Err)
 	default:
-		fmt.Fprintf(e.Stderr, "the run has ended: %s. Its report: rdma-setup report %s\n", sum.Status, run)
+		fmt.Fprintf(e.Stderr, "the run has ended: %s%s. Its report: rdma-setup report %s\n", sum.Status, verdict, run)
+	}
+	return console.Exit(code)
+}
+
+// reportOfAttempt returns the report of the attempt that has ended; nil if there is none, as for a rollback. The process of a run
+// writes it after it has released its lock: it measures before.
+func reportOfAttempt(ctx context.Context, state string, sum journal.Summary, process int, tick <-chan time.Time) *report.Report {
+	if sum.Phase == journal.PhaseRollback {
 		return nil
+	}
+	measures := slices.Contains([]engine.Status{engine.StatusDone, engine.StatusUnchanged}, engine.Status(sum.Status))
+	for {
+		alive := process > 0 && syscall.Kill(process, 0) == nil // checked first: what it writes until its end is still read
+		if r, err := reportKept(state, sum.Run); err == nil && !r.Made.Before(sum.Ended) {
+			return r
+		}
+		if !alive || !measures {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick:
+		}
 	}
 }
 

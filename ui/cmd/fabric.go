@@ -226,7 +226,8 @@ func (f *fabric) Loads(a *answers.Answers, inv *backends.Inventory) []perftest.L
 func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
 	f.s.KeepLab(res.Status.Exit())
-	return reportOf(f.s, a, f.last, res, measured, lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured), nil, nil)
+	after := lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured)
+	return reportOf(f.s, a, f.last, res, measured, after, nil, after.err)
 }
 
 // ReplayCommand implements live.Fabric.

@@ -149,6 +149,12 @@ func lockPath(root, vcenter, run string) string {
 	return filepath.Join(root, "locks", hash(vcenter)[:16]+"-"+run+".lock")
 }
 
+// Process returns the id of the process that holds the lock of a run, or was the last to hold it; 0 if there is none.
+func Process(root, vcenter, run string) int {
+	h, _ := holder(lockPath(root, vcenter, run))
+	return h.PID
+}
+
 func holder(path string) (Holder, bool) {
 	var h Holder
 	b, err := backends.InputState.ReadFile(path)
