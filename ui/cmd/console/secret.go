@@ -117,6 +117,9 @@ func (s *Secret) Read(ctx context.Context, e *Env) error {
 		text, err = firstLine(e.Stdin, "stdin")
 	case s.command != "":
 		text, err = outputOf(ctx, s.command, s.source)
+		if ctx.Err() != nil {
+			return err // of the caller, not of the command: the next one that needs the secret runs it again
+		}
 	default:
 		return nil
 	}
@@ -160,14 +163,19 @@ func outputOf(ctx context.Context, command, source string) (string, error) {
 	if err != nil || len(words) == 0 {
 		return "", Usage("Quote words with spaces, and write the command's path first.", "%s: %v", source, cmp.Or(err, errors.New("no command")))
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	limited, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	c := exec.CommandContext(ctx, words[0], words[1:]...)
-	out, errs := &limited{most: int(backends.InputPassword.Limit)}, &limited{most: 2000}
+	c := exec.CommandContext(limited, words[0], words[1:]...)
+	out, errs := &beginning{most: int(backends.InputPassword.Limit)}, &beginning{most: 2000}
 	c.Stdout, c.Stderr, c.WaitDelay = out, errs, time.Second
 	err = c.Run()
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s: %s was stopped: %w", source, words[0], ctx.Err())
+	case limited.Err() != nil:
 		err = fmt.Errorf("it took longer than %s", commandLimit)
+	case errors.Is(err, exec.ErrWaitDelay): // it succeeded, and has started an agent that keeps its output open (gpg-agent)
+		err = nil
 	}
 	if err != nil {
 		kind := backends.KindAuth
@@ -183,13 +191,13 @@ func outputOf(ctx context.Context, command, source string) (string, error) {
 	return firstLine(out, "the output of "+words[0])
 }
 
-// limited keeps the beginning of what is written.
-type limited struct {
+// beginning keeps the beginning of what is written.
+type beginning struct {
 	bytes.Buffer
 	most int
 }
 
-func (l *limited) Write(b []byte) (int, error) {
+func (l *beginning) Write(b []byte) (int, error) {
 	l.Buffer.Write(b[:min(len(b), l.most-l.Len())])
 	return len(b), nil
 }

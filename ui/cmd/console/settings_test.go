@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -246,16 +247,28 @@ func TestSourceThatCannotBeUsed(t *testing.T) {
 
 // TestPasswordCommandIsBounded: a command that does not end is ended with its context, also if a child of it keeps its output open.
 func TestPasswordCommandIsBounded(t *testing.T) {
-	s, e, err := settings(t, t.TempDir(), []place{{"--password-command", `sh -c "sleep 600 & wait"`, ""}})
+	begun := filepath.Join(t.TempDir(), "begun")
+	s, e, err := settings(t, t.TempDir(), []place{{"--password-command", `sh -c "trap true TERM INT; mkdir ` + begun + ` && { sleep 600 & wait; }; echo second"`, ""}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := s.Password.Read(ctx, e); err == nil || s.Password.Text != "" {
+	if err := s.Password.Read(ctx, e); !errors.Is(err, context.DeadlineExceeded) || s.Password.Text != "" {
 		t.Errorf("%q, %v", s.Password.Text, err)
 	}
-	if err := s.Password.Read(t.Context(), e); err == nil {
-		t.Error("a second read takes something else")
+	if err := s.Password.Read(t.Context(), e); err != nil || s.Password.Text != "second" {
+		t.Errorf("the next one that needs the password gets %q, %v", s.Password.Text, err)
+	}
+}
+
+// TestPasswordCommandMayStartAnAgent: a password that was printed counts, also if a process stays and keeps the output open.
+func TestPasswordCommandMayStartAnAgent(t *testing.T) {
+	s, e, err := settings(t, t.TempDir(), []place{{"--password-command", `sh -c "echo first; sleep 30 &"`, ""}})
+	if err == nil {
+		err = s.Password.Read(t.Context(), e)
+	}
+	if err != nil || s.Password.Text != "first" {
+		t.Errorf("%q, %v", s.Password.Text, err)
 	}
 }
