@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -137,6 +138,7 @@ func TestAttach(t *testing.T) {
 
 // TestAttachExitsLikeItsRun compares the exit code of a run with that of attach.
 func TestAttachExitsLikeItsRun(t *testing.T) {
+	testclass.Full(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		options lab.Options
