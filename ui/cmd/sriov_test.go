@@ -212,25 +212,3 @@ func TestSRIOVComponents(t *testing.T) {
 		})
 	}
 }
-
-// A BlueField in DPU mode is refused at the log-in to its host, before any host reboots.
-func TestBlueFieldInDPUModeIsRefusedFirst(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, lab.Options{Scenario: "sriov-bluefield", Hosts: 2, VMs: 2, RebootTime: 100 * time.Millisecond})
-	boots := func() (out []time.Time) {
-		b.lab.World().View(func(s *world.State) {
-			for _, h := range s.Hosts {
-				out = append(out, h.BootTime)
-			}
-		})
-		return out
-	}
-	before := boots()
-	code, out, errs := b.run("apply", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "--yes")
-	if code != 3 || !strings.Contains(out+errs, "esx-02") || !strings.Contains(out+errs, "INTERNAL_CPU_OFFLOAD_ENGINE") {
-		t.Errorf("exit %d\n%s%s", code, out, errs)
-	}
-	if !slices.Equal(before, boots()) {
-		t.Error("a host rebooted")
-	}
-}
