@@ -1,7 +1,6 @@
 package form
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,7 +24,7 @@ func TestAHostWithoutAnRDMACardIsAccepted(t *testing.T) {
 		k.shows("no RDMA card; TCP")
 		k.press("enter").on("pNICs").shows("no pNIC is chosen on esx-02")
 		k.press("down", "down", "down", "space").shows("2 chosen")
-		golden(t, filepath.Join("testdata", "120x40", "5-pnics-no-hca.txt"), k.screen())
+		k.golden("5-pnics-no-hca")
 		k.press("enter").on("Switch and vmknic").press("enter").on("VMs and guests").press("enter").on("Preflight")
 		if !k.w.Answers.NoHCA() {
 			t.Errorf("%+v", k.w.Answers.PVRDMA)

@@ -1,8 +1,6 @@
 package form
 
 import (
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,55 +15,34 @@ func (k *keyboard) f2() *keyboard {
 	return k
 }
 
-// fits checks that the screen equals the golden file and fits the terminal.
-func (k *keyboard) fits(name, size string, width, height int) {
-	k.t.Helper()
-	golden(k.t, filepath.Join("testdata", size, name+".txt"), k.screen())
-	k.within(width, height)
-}
-
-// fitsEverySize compares what is on the screen in every size of golden screens, the smallest last.
-func (k *keyboard) fitsEverySize(name string) {
-	k.t.Helper()
-	for _, size := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
-		k.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-		k.fits(name, fmt.Sprintf("%dx%d", size[0], size[1]), size[0], size[1])
-	}
-}
-
 func TestReadOnlyReportWritesNothingAndContinuesWithSetup(t *testing.T) {
-	for _, size := range []struct {
-		name          string
-		width, height int
-	}{{"80x24", 80, 24}, {"120x40", 120, 40}, {"200x60", 200, 60}} {
-		bubble(t, size.name, func(t *testing.T) {
-			f := &world{}
-			k := sit(t, f, size.width, size.height)
-			k.shows("report only").f2().on("Password").write("right").press("enter").on("Read-only report: nothing is changed")
-			k.fits("11-look", size.name, size.width, size.height)
-			k.shows("SIMULATED").shows("not measured").shows("rdma-setup check")
-			if f.looks != 1 || f.surveys != 0 || f.saved != nil || f.applied != 0 {
-				t.Errorf("%d looks, %d surveys, applied %d times, answers saved: %t", f.looks, f.surveys, f.applied, f.saved != nil)
-			}
-			k.press("h").shows("written: /tmp/rdma-setup-report-look.html")
-			if !strings.Contains(f.html, "<!DOCTYPE html>") || !strings.Contains(f.html, "CL-VER-002") {
-				t.Errorf("%.200q", f.html)
-			}
-			k.press("/").write("r").shows("search: r_  match 1 of")
-			k.fits("11-look-search", size.name, size.width, size.height)
-			if f.looks != 1 {
-				t.Error("a letter of the search read again")
-			}
-			k.press("esc", "F")
-			k.fits("11-look-folded", size.name, size.width, size.height)
-			k.press("r")
-			if f.looks != 2 {
-				t.Errorf("%d looks after r", f.looks)
-			}
-			k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // set up after all
-			k.f2().on("Read-only report: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
-		})
-	}
+	still(t, func(t *testing.T) {
+		f := &world{}
+		k := sit(t, f, 120, 40)
+		k.shows("report only").f2().on("Password").write("right").press("enter").on("Read-only report: nothing is changed")
+		k.golden("11-look")
+		k.shows("SIMULATED").shows("not measured").shows("rdma-setup check")
+		if f.looks != 1 || f.surveys != 0 || f.saved != nil || f.applied != 0 {
+			t.Errorf("%d looks, %d surveys, applied %d times, answers saved: %t", f.looks, f.surveys, f.applied, f.saved != nil)
+		}
+		k.press("h").shows("written: /tmp/rdma-setup-report-look.html")
+		if !strings.Contains(f.html, "<!DOCTYPE html>") || !strings.Contains(f.html, "CL-VER-002") {
+			t.Errorf("%.200q", f.html)
+		}
+		k.press("/").write("r").shows("search: r_  match 1 of")
+		k.golden("11-look-search")
+		if f.looks != 1 {
+			t.Error("a letter of the search read again")
+		}
+		k.press("esc", "F")
+		k.golden("11-look-folded")
+		k.press("r")
+		if f.looks != 2 {
+			t.Errorf("%d looks after r", f.looks)
+		}
+		k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // set up after all
+		k.f2().on("Read-only report: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
+	})
 }
 
 func TestCheckPageIsInterrupted(t *testing.T) {
@@ -97,7 +74,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 	for word, trusted := range map[string]bool{"y": true, "n": false, "esc": false} {
 		bubble(t, word, func(t *testing.T) {
 			f := &world{unmet: []live.HostKey{met}}
-			k := sit(t, f, 80, 24)
+			k := sit(t, f, 120, 40)
 			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
 			read := make(chan struct{})
 			_, cmd := k.w.Update(keyPress("enter"))
@@ -105,7 +82,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			k.send(<-k.queue)
 			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/srv/ops/.ssh/known_hosts").shows("y trust it and keep it")
 			if word == "y" {
-				k.fitsEverySize("12-hostkey")
+				k.golden("12-hostkey")
 			}
 			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // none of these keys answers the prompt
 			k.send(tea.PasteMsg{Content: "y"})

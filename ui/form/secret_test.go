@@ -21,7 +21,7 @@ var (
 func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{asks: []live.Question{sudo, other, sudo}}
-		k := sit(t, f, 80, 24)
+		k := sit(t, f, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
 		read := make(chan struct{})
 		_, cmd := k.w.Update(keyPress("enter"))
@@ -32,7 +32,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 		k.write("qy? é").press("backspace").write("n")
 		k.send(tea.PasteMsg{Content: "-pasted\n"})
 		k.shows("> ************")
-		k.fitsEverySize("13-secret")
+		k.golden("13-secret")
 		k.press("enter")
 		k.send(<-k.queue)
 		k.shows("Use this password for the other ESXi hosts too?").press("enter", "x").shows("y yes").press("y")
