@@ -33,9 +33,9 @@ type Guest struct {
 	BuiltIn        []string          `json:"built_in,omitempty"`        // those of Loaded that are built into the kernel and cannot be unloaded
 	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo or built into the kernel
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
-	// NetInvalid is a file with which the guest's network is not configured at its next boot. NetRivals are the files that prevent an
-	// address of this program on an interface, by its name; also by names that files mention and a new adapter may get. NetShared is
-	// the file of an earlier release that changes a stanza of another file.
+	// NetInvalid is a file with which the guest's network is not configured at its next boot, or is another one than now. NetRivals are
+	// the files that prevent an address of this program on an interface, by its name; also by names that files mention and a new adapter
+	// may get. NetShared is the file of an earlier release that changes a stanza of another file.
 	NetInvalid     *FileProblem           `json:"net_invalid,omitempty"`
 	NetRivals      map[string]FileProblem `json:"net_rivals,omitempty"`
 	NetShared      *FileProblem           `json:"net_shared,omitempty"`

@@ -6,6 +6,7 @@ command -v nmcli >/dev/null && echo nmcli
 command -v ifup >/dev/null && echo ifup
 # shellcheck disable=SC2046 # two words
 set -- $(systemctl is-active NetworkManager systemd-networkd)
-case $1 in active | reloading | refreshing) echo NetworkManager ;; esac
+case $1 in active | activating | reloading | refreshing) echo NetworkManager ;; esac
 case $2 in active | reloading | refreshing) echo systemd-networkd ;; esac
+case $(systemctl is-enabled systemd-networkd) in masked* | not-found) echo no-networkd ;; esac
 [ -d /etc/sysconfig/network-scripts ] && echo network-scripts

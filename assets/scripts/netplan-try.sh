@@ -9,7 +9,7 @@ trap 'exit 143' HUP INT TERM
 for d in lib/netplan run/netplan etc/netplan; do
 	mkdir -p "$root/$d"
 	for f in "/$d"/*.yaml; do
-		[ ! -f "$f" ] || cp -p "$f" "$root/$d/"
+		if [ -f "$f" ]; then cp -p "$f" "$root/$d/"; elif [ -L "$f" ]; then cp -P "$f" "$root/$d/"; fi
 	done
 done
 if [ -n "$1" ]; then printf %s "$2" >"$root$1"; fi

@@ -209,7 +209,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		static.CIDR, static.MTU, static.Table = want.CIDR, want.MTU, want.Table
 		t.address, t.mtu, t.table = want.CIDR, want.MTU, want.Table
 	}
-	p, ok := netconf.For(n.system)
+	p, ok := netconf.For(n.system, n.tools...)
 	if !ok {
 		return refuse("Configure the address by hand and exclude the guest.",
 			"none of the supported tools configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")

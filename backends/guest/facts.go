@@ -45,7 +45,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
-	g.NetInvalid, g.NetRivals, g.NetShared = n.invalid(f["tried"]), n.rivals(), n.shared
+	g.NetInvalid, g.NetRivals, g.NetShared = n.invalid(trial(f["tried"])), n.rivals(), n.shared
 	g.RouteNumbers = f.routeNumbers(&n)
 	g.RDMA = f.devices(n.interfaces)
 	if env := f.environment(g.RDMA); env.IsPartial() {
@@ -189,13 +189,13 @@ func perftestVersion(text string) string {
 // A network is a guest's network configuration and the system that manages it.
 type network struct {
 	system     netconf.System
+	tools      []string // see netconf.Detect
 	files      []netconf.File
 	links      []netconf.Link
 	effective  []netconf.Effective // what files say, by links; nil if they are invalid
 	refusal    error               // why they are
 	force      []netconf.Effective // see inForce
 	shared     *backends.FileProblem
-	kept       []keptFile
 	routes     map[string][]string // static ones, by interface name
 	interfaces []backends.Interface
 	powered    bool              // the VM is powered off after this was read
@@ -207,13 +207,13 @@ type network struct {
 
 func (f facts) network() network {
 	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}, routes: map[string][]string{}}
-	n.kept = dumped(f["netfiles"])
-	for _, k := range n.kept {
+	for _, k := range dumped(f["netfiles"]) {
 		if !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == k.Path }) {
 			n.files = append(n.files, netconf.File{Path: k.Path, Content: string(k.Content)})
 		}
 	}
-	n.system = netconf.Detect(strings.Fields(f["netconfig"]), n.files)
+	n.tools = strings.Fields(f["netconfig"])
+	n.system = netconf.Detect(n.tools, n.files)
 	for line := range strings.SplitSeq(f["links"], "\n") {
 		p := strings.Split(line, "|")
 		if len(p) < 7 || p[0] == "lo" {

@@ -26,7 +26,7 @@ network:
       addresses:
         - "192.168.50.11/24"
 END
-ip link set dev ens224f0 up mtu 9000; ip addr add 192.168.50.11/24 dev ens224f0`)
+netplan generate; ip link set dev ens224f0 up mtu 9000; ip addr add 192.168.50.11/24 dev ens224f0`)
 	g := m.Survey(t.Context(), m.vm)
 	t.Logf("shared %v persistent %v value %v", g.NetShared, g.Interface(m.mac).Persistent, g.Interface(m.mac).Address(backends.AddressSpec{CIDR: "192.168.50.11/24"}))
 	a := backends.Assignment{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.11/24", MTU: 9000})}

@@ -40,7 +40,7 @@ func TestE2ELayouts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := inNetwork(t, suiteRoot(t, suite), map[string]string{"layouts.sh": string(functions), "main": strings.Join(append(main, "fresh\necho @end\n"), "\n")})
+			out := inNetwork(t, suiteRoot(t, suite), map[string]string{"layouts.sh": string(functions), "try": script("netplan-try.sh"), "main": strings.Join(append(main, "fresh\necho @end\n"), "\n")})
 			for k, part := range strings.Split(out, "@layout\n")[1:] {
 				s := states[k]
 				t.Run(s.layout.name+"/"+s.when, func(t *testing.T) { s.judge(t, realOf(part)) })
@@ -107,6 +107,10 @@ func (s layoutState) script() string {
 	}
 	fmt.Fprintf(&b, "links='%s' cards='%s'\n", strings.Join(links, " "), strings.Join(cards, " "))
 	for _, f := range s.files {
+		if f.Content == "" {
+			fmt.Fprintf(&b, "mask %s\n", ssh.Quote(f.Path))
+			continue
+		}
 		mode := 0o644
 		if strings.Contains(f.Path, "/netplan/") || strings.Contains(f.Path, "/system-connections/") {
 			mode = 0o600

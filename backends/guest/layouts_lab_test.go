@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -19,6 +20,8 @@ import (
 // labGuest is the network of a guest of the lab with the files of a layout, after its boot.
 func labGuest(t *testing.T, l layout, files []netconf.File) *netif.Config {
 	disk := vfs.New(time.Now)
+	_ = disk.MkdirAll(vfs.Root(), "/dev", 0o755)
+	_ = disk.WriteFile(vfs.Root(), "/dev/null", nil, 0o666)
 	for _, f := range files {
 		mode := fs.FileMode(0o644)
 		if strings.Contains(f.Path, "/netplan/") || strings.Contains(f.Path, "/system-connections/") {
@@ -27,7 +30,11 @@ func labGuest(t *testing.T, l layout, files []netconf.File) *netif.Config {
 		if err := disk.MkdirAll(vfs.Root(), path.Dir(f.Path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := disk.WriteFile(vfs.Root(), f.Path, []byte(f.Content), mode); err != nil {
+		err := disk.Symlink(vfs.Root(), "/dev/null", f.Path)
+		if f.Content != "" {
+			err = cmp.Or(disk.Remove(vfs.Root(), f.Path), disk.WriteFile(vfs.Root(), f.Path, []byte(f.Content), mode))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

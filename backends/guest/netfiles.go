@@ -51,7 +51,7 @@ func (f facts) names(n *network) {
 
 // decide finds what decides for each link.
 func (n *network) decide() {
-	if p, ok := netconf.For(n.system); ok {
+	if p, ok := netconf.For(n.system, n.tools...); ok {
 		n.effective, n.refusal = p.Effective(n.files, n.links)
 	}
 	if own, other, id := netconf.Shared(n.files); own != "" {
@@ -71,10 +71,7 @@ func (n *network) inForce() []netconf.Effective {
 	if n.system != netconf.Netplan {
 		return n.effective
 	}
-	written := slices.DeleteFunc(slices.Clone(n.files), func(f netconf.File) bool {
-		return !strings.HasPrefix(f.Path, "/run/systemd/network/") && !strings.HasPrefix(f.Path, "/run/NetworkManager/")
-	})
-	all, _ := netconf.Generated(n.files, written, n.links)
+	all, _ := netconf.Generated(n.files, netconf.Written(n.files), n.links)
 	return all
 }
 
@@ -104,7 +101,7 @@ var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*\b`)
 // rivals returns the files that prevent an address of this program, by the names of interfaces: of those that exist, except the ones
 // that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name ("").
 func (n *network) rivals() map[string]backends.FileProblem {
-	p, ok := netconf.For(n.system)
+	p, ok := netconf.For(n.system, n.tools...)
 	if !ok || n.refusal != nil {
 		return nil
 	}
@@ -154,13 +151,16 @@ func (n *network) rivals() map[string]backends.FileProblem {
 	return found
 }
 
-// invalid returns the file with which the guest's network would not be configured; tried is what the guest's own program has said of its
-// files.
-func (n *network) invalid(tried string) *backends.FileProblem {
+// invalid returns the file with which the guest's network would not be configured, or would be another after the next boot; tried is what
+// the guest's own program has said of its files.
+func (n *network) invalid(tried trial) *backends.FileProblem {
 	if n.refusal != nil {
 		return problem(n.refusal)
 	}
-	return trial(tried).problem()
+	if p := tried.problem(); p != nil || !strings.HasPrefix(string(tried), "exit 0\n") || n.system != netconf.Netplan {
+		return p
+	}
+	return problem(netconf.Pending(n.files, tried.generated(), n.links))
 }
 
 // A trial is what `netplan generate` says and writes in a scratch directory; see assets/scripts/netplan-try.sh.
@@ -208,7 +208,7 @@ func (g *Guests) tryNetplan(ctx context.Context, vm string, n *network, f netcon
 	}
 	s := sections(said)
 	before, after := trial(s["before"]), trial(s["after"])
-	if p := before.problem(); p != nil {
+	if p := n.invalid(before); p != nil {
 		return refused(p)
 	}
 	if p := after.problem(); p != nil {

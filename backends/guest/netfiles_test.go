@@ -35,13 +35,25 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 			text: "network:\n  version: 2\n  ethernets:\n    ens300:\n\t  dhcp4: true\n"},
 		{name: "not for NetworkManager (canonical/cloud-init#3781)", os: "rhel-8", file: "/etc/sysconfig/network-scripts/ifcfg-ens224f0", refused: "/etc/sysconfig/network-scripts/ifcfg-ens224f0",
 			text: "DEVICE=ens224f0\nTYPE=Ethernet\nBOOTPROTO=none\nONBOOT=yes\nNM_CONTROLLED=no\nIPADDR=172.16.9.11\nPREFIX=24\nMTU=1500\n"},
+		{name: "for NetworkManager, which is not installed (netplan reference, renderer)", os: "ubuntu-22.04", file: "/etc/netplan/01-network-manager-all.yaml",
+			refused: "/etc/netplan/01-network-manager-all.yaml: its renderer is NetworkManager", text: "network:\n  version: 2\n  renderer: NetworkManager\n"},
+		{name: "for networkd, which is masked (systemctl(1), mask)", os: "ubuntu-22.04", file: "/etc/systemd/system/systemd-networkd.service",
+			refused: "/etc/netplan/50-cloud-init.yaml: netplan's renderer is networkd, and systemd-networkd is masked"},
+		{name: "an edit that nobody has put in force (netplan-apply(8))", os: "ubuntu-22.04", file: "/etc/netplan/70-storage.yaml",
+			refused: "/etc/netplan/70-storage.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens192:\n      addresses: [10.9.9.9/24]\n"},
+		{name: "a new stanza that nobody has put in force", os: "ubuntu-22.04", file: "/etc/netplan/80-coming.yaml",
+			refused: "/etc/netplan/80-coming.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens300:\n      dhcp4: true\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newMachine(t, config{os: test.os})
 			if test.only {
 				m.root(t, "rm -f /etc/netplan/*.yaml")
 			}
-			m.root(t, "mkdir -p "+test.file[:strings.LastIndex(test.file, "/")]+"; umask 077; cat >"+test.file+" <<'END'\n"+test.text+"END\n")
+			write := "umask 077; cat >" + test.file + " <<'END'\n" + test.text + "END\n"
+			if test.text == "" {
+				write = "ln -s /dev/null " + test.file
+			}
+			m.root(t, "mkdir -p "+test.file[:strings.LastIndex(test.file, "/")]+"; "+write)
 			if test.refused == "" {
 				m.reboot(t)
 			}

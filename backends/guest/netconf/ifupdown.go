@@ -29,7 +29,7 @@ func interfacesText(a Static) string {
 }
 
 // ifupdown configures interfaces by their names: all stanzas of one name together, in the order of the files (interfaces(5)).
-type ifupdown struct{}
+type ifupdown struct{ tools []string }
 
 const (
 	interfacesFile = "/etc/network/interfaces"

@@ -1,6 +1,7 @@
 package netconf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,7 +14,7 @@ import (
 )
 
 // netplan translates its files for systemd-networkd or NetworkManager, whose rules then decide; see translate.go.
-type netplan struct{}
+type netplan struct{ tools []string }
 
 // netplanDirs are its directories; a file hides one of the same name in a later directory (netplan-generate(8)).
 var netplanDirs = []string{"/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan"}
@@ -38,7 +39,10 @@ func (p netplan) add(files []File, links []Link, a Static) (File, error) {
 		return File{}, err
 	}
 	l, _ := linkOf(links, a.NIC)
-	renderer := all.rendererFor(l)
+	renderer, by := all.rendererFor(l)
+	if why, hint := p.idle(renderer); why != "" {
+		return File{}, &Refusal{File: by, Why: why, Hint: hint}
+	}
 	for _, s := range all.stanzas {
 		if name := s.text("set-name"); s.fits(l) && name != "" && name != a.Name {
 			return File{}, &Refusal{File: s.file, Why: fmt.Sprintf("stanza %s gives %s the name %s", s.id, a.Name, name), Hint: "Restart the guest, or remove set-name from the stanza."}
@@ -134,18 +138,32 @@ func quoteYAML(s string) string {
 	return s
 }
 
-// rendererFor returns the renderer for our stanza: that of the stanzas which also fit the interface if they agree.
-func (p *plans) rendererFor(l Link) System {
+// rendererFor returns the renderer for our stanza, and the file that says it: that of the stanzas which also fit the interface if they agree.
+func (p *plans) rendererFor(l Link) (renderer System, by string) {
 	var rivals []System
 	for _, s := range p.stanzas {
 		if s.fits(l) {
-			rivals = append(rivals, s.renderer)
+			rivals, by = append(rivals, s.renderer), s.file
 		}
 	}
 	if rivals = slices.Compact(rivals); len(rivals) == 1 {
-		return rivals[0]
+		return rivals[0], by
 	}
-	return p.renderer
+	return p.renderer, p.by
+}
+
+// idle says why nothing would do what netplan writes for a renderer: netplan starts networkd where it needs it, unless that is masked, and
+// never installs NetworkManager (netplan, netplan_cli/cli/commands/apply.py).
+func (p netplan) idle(renderer System) (why, hint string) {
+	switch has := func(s string) bool { return slices.Contains(p.tools, s) }; {
+	case renderer == NetworkManager && len(p.tools) > 0 && !has("NetworkManager"):
+		return "its renderer is NetworkManager, which does not run in the guest: no interface would be configured",
+			"Set renderer: networkd in the file, or install and start NetworkManager."
+	case renderer == Networkd && has("no-networkd"):
+		return "netplan's renderer is networkd, and systemd-networkd is masked or missing: no interface would be configured",
+			"Run systemctl unmask systemd-networkd, or set the renderer that the guest uses in its netplan files."
+	}
+	return "", ""
 }
 
 // Effective implements Program.
@@ -165,6 +183,59 @@ func Generated(files, generated []File, links []Link) ([]Effective, error) {
 		return nil, err
 	}
 	return p.effective(files, generated, links), nil
+}
+
+// Pending refuses what has been changed in netplan's files since the programs read what netplan had made of them: the next `netplan apply`,
+// or the next boot, puts it in force. files are all files, with those that netplan has written below /run; generated are those that it
+// would write now. It compares what they mean. A change of this program alone is none: its turn was interrupted.
+func Pending(files, generated []File, links []Link) error {
+	p, err := readPlans(files)
+	if err != nil {
+		return err
+	}
+	written := Written(files)
+	var first *Refusal
+	refuse := func(file, why string) {
+		if first == nil {
+			first = &Refusal{File: file, Why: "it has changes that are not in force yet: " + why,
+				Hint: "Run netplan try in the guest to put them in force, or take them back; then plan again."}
+		}
+	}
+	was, is := p.effective(files, written, links), p.effective(files, generated, links)
+	for i, e := range was {
+		if d := e.differs(is[i]); len(d) > 0 && !strings.Contains(e.File+is[i].File, ownName) {
+			refuse(cmp.Or(is[i].File, e.File), strings.Join(d, "; "))
+		}
+	}
+	for _, pair := range [][2][]File{{written, generated}, {generated, written}} {
+		for _, f := range pair[0] {
+			base := path.Base(f.Path)
+			there := slices.ContainsFunc(pair[1], func(o File) bool { return path.Base(o.Path) == base })
+			switch s := p.stanzaOf(f.Path); {
+			case there || !generatedName.MatchString(base) || strings.HasSuffix(base, ".netdev"):
+			case strings.Contains(base, ownName):
+				return nil
+			case s != nil:
+				refuse(s.file, "the stanza "+s.id)
+			default:
+				refuse(f.Path, "no file has its stanza any longer")
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
+
+// ownName is in the names of all files and stanzas of this program.
+const ownName = "rdma-setup-"
+
+// Written returns the files that netplan has written for systemd-networkd and NetworkManager.
+func Written(files []File) []File {
+	return slices.DeleteFunc(slices.Clone(files), func(f File) bool {
+		return !strings.HasPrefix(f.Path, "/run/systemd/network/") && !strings.HasPrefix(f.Path, "/run/NetworkManager/")
+	})
 }
 
 // effective combines the two programs: networkd has an interface if a file is for it, and netplan tells NetworkManager to leave it alone.

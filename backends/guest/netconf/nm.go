@@ -96,8 +96,11 @@ func profiles(files []File) (all []profile) {
 	uuids := map[string]bool{}
 	for i, dir := range keyfileDirs {
 		for _, f := range files {
+			if uuid, is := strings.CutSuffix(path.Base(f.Path), ".nmmeta"); is && path.Dir(f.Path) == dir && f.Content == "" {
+				uuids[uuid] = true // a link to /dev/null: somebody has deleted the profile (NetworkManager, nms-keyfile-utils.c: nmmeta)
+			}
 			suffix := strings.HasSuffix(f.Path, ".nmconnection")
-			if path.Dir(f.Path) != dir || !suffix && (i > 0 || path.Base(f.Path)[0] == '.' || strings.HasSuffix(f.Path, "~")) {
+			if path.Dir(f.Path) != dir || !suffix && (i > 0 || path.Base(f.Path)[0] == '.' || path.Ext(f.Path) == ".nmmeta" || strings.HasSuffix(f.Path, "~")) {
 				continue
 			}
 			c := keyfile(f)

@@ -16,7 +16,9 @@ import (
 // plans are the merged files: netplan merges stanzas of one id over all files, in the order of their base names.
 type plans struct {
 	renderer System
+	by       string // the file that says so, else the last file
 	stanzas  []*stanza
+	switched bool // Open vSwitch, whose ports are defined elsewhere
 }
 
 // A stanza is a definition: its settings as text, lists and maps, and the last file that contributes to it.
@@ -36,21 +38,29 @@ func (p *plans) find(id string) *stanza {
 
 func readPlans(files []File) (*plans, error) {
 	p := &plans{renderer: Networkd}
+	said := ""
 	for _, f := range first(files, ".yaml", netplanDirs) {
-		top, err := readYAML(f)
+		var doc yaml.Node
+		top, err := readYAML(f, &doc)
 		if err != nil {
 			return nil, err
 		}
+		p.by = cmp.Or(said, f.Path)
 		network, _ := top["network"].(map[string]any)
 		for kind, v := range sorted(network) {
 			section, ok := v.(map[string]any)
 			switch {
 			case kind == "renderer":
-				p.renderer = rendererOf(v)
-			case kind == "openvswitch", !ok:
+				p.renderer, p.by, said = rendererOf(v), f.Path, f.Path
+			case kind == "openvswitch":
+				p.switched = true
+			case !ok:
 			default:
 				p.section(kind, section, f.Path)
 			}
+		}
+		if line, why := p.undefined(&doc); line > 0 {
+			return nil, invalid(f, line, why)
 		}
 	}
 	for _, s := range p.stanzas {
@@ -60,6 +70,32 @@ func readPlans(files []File) (*plans, error) {
 		}
 	}
 	return p, nil
+}
+
+// undefined returns the line of the first mention of an interface that neither this file nor an earlier one defines, and what netplan says
+// of it (netplan 0.106, src/parse.c: process_document). Later releases let NetworkManager have VLANs on others (netplan 1.1.2).
+func (p *plans) undefined(doc *yaml.Node) (line int, why string) {
+	if len(doc.Content) == 0 || p.switched {
+		return 0, ""
+	}
+	for section := range under(doc.Content[0], "network") {
+		for kind, stanzas := range pairs(section) {
+			for id, body := range pairs(stanzas) {
+				s := p.find(id.Value)
+				if s == nil || kind.Value == "vlans" && cmp.Or(rendererOf(s.body["renderer"]), s.renderer, p.renderer) == NetworkManager {
+					continue
+				}
+				for key, v := range pairs(body) {
+					for _, n := range append(slices.Clone(v.Content), v) {
+						if (key.Value == "link" || key.Value == "interfaces") && n.Kind == yaml.ScalarNode && n.Tag != "!!null" && p.find(n.Value) == nil {
+							return n.Line, id.Value + ": interface '" + n.Value + "' is not defined"
+						}
+					}
+				}
+			}
+		}
+	}
+	return 0, ""
 }
 
 // section merges the stanzas of one kind of a file. A renderer of the section is for those that begin in it.
@@ -114,13 +150,14 @@ const mostNodes = 100_000
 // yamlLine is the line that the parser names.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
+// invalid refuses a file with which netplan generates nothing.
+func invalid(f File, line int, why string) error {
+	return &Refusal{File: f.Path, Line: line, Why: "netplan cannot read it: " + why, Hint: "Correct or remove the file: otherwise no interface is configured at the next boot."}
+}
+
 // readYAML reads the first document of a file; every scalar is text, as for netplan, and a repeated key replaces.
-func readYAML(f File) (map[string]any, error) {
-	var node yaml.Node
-	invalid := func(line int, why string) error {
-		return &Refusal{File: f.Path, Line: line, Why: "netplan cannot read it: " + why, Hint: "Correct or remove the file: otherwise no interface is configured at the next boot."}
-	}
-	err := yaml.NewDecoder(strings.NewReader(f.Content)).Decode(&node)
+func readYAML(f File, node *yaml.Node) (map[string]any, error) {
+	err := yaml.NewDecoder(strings.NewReader(f.Content)).Decode(node)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, nil
@@ -129,20 +166,20 @@ func readYAML(f File) (map[string]any, error) {
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1])
 		}
-		return nil, invalid(line, err.Error())
+		return nil, invalid(f, line, err.Error())
 	}
 	nodes := mostNodes
-	top, ok := value(&node, &nodes).(map[string]any)
+	top, ok := value(node, &nodes).(map[string]any)
 	if nodes < 0 {
-		return nil, invalid(0, "its aliases (*name) make it larger than any configuration")
+		return nil, invalid(f, 0, "its aliases (*name) make it larger than any configuration")
 	}
 	if _, is := top["network"].(map[string]any); ok && (is || top["network"] == nil) {
-		if at, id := badStanza(&node); at > 0 {
-			return nil, invalid(at, "the stanza "+id+" is no mapping")
+		if at, id := badStanza(node); at > 0 {
+			return nil, invalid(f, at, "the stanza "+id+" is no mapping")
 		}
 		return top, nil
 	} else if ok || node.Content != nil && node.Content[0].Tag != "!!null" {
-		return nil, invalid(node.Line, "it has no mapping named network")
+		return nil, invalid(f, node.Line, "it has no mapping named network")
 	}
 	return nil, nil
 }

@@ -68,9 +68,9 @@ func (r *Refusal) Error() string {
 	return r.File + ": " + r.Why
 }
 
-// For returns the program of a system.
-func For(s System) (Program, bool) {
-	r, ok := map[System]rules{Netplan: netplan{}, NetworkManager: networkManager{}, Ifcfg: networkScripts{}, Networkd: networkd{}, Ifupdown: ifupdown{}}[s]
+// For returns the program of a system. tools are those of the guest, as for Detect; without any it is not known what runs there.
+func For(s System, tools ...string) (Program, bool) {
+	r, ok := map[System]rules{Netplan: netplan{tools}, NetworkManager: networkManager{}, Ifcfg: networkScripts{}, Networkd: networkd{}, Ifupdown: ifupdown{tools: tools}}[s]
 	return program{r}, ok
 }
 

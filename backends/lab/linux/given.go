@@ -42,6 +42,7 @@ func (m *Machine) given() error {
 	}
 	if _, err := m.sys.FS.Stat(vfs.Root(), "/etc/NetworkManager"); m.distro.deb && err == nil {
 		b.err = cmp.Or(b.err, m.pkgs.Install(m.pkgs.Plan([]string{"network-manager"})))
+		m.systemd.BuiltIn["NetworkManager.service"] = true
 		b.dir(0o755, "/usr/lib/NetworkManager/conf.d")
 		b.file(0o644, "/usr/lib/NetworkManager/conf.d/10-globally-managed-devices.conf", "[keyfile]\nunmanaged-devices=*,except:type:wifi,except:type:gsm,except:type:cdma\n")
 	}

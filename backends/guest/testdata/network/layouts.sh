@@ -26,6 +26,11 @@ put() { # PATH: a file of the layout
 	chmod "$2" "$1"
 	echo "$1" >>/laid
 }
+mask() { # PATH: a file of the layout that hides others
+	mkdir -p "${1%/*}"
+	ln -s /dev/null "$1"
+	echo "$1" >>/laid
+}
 settled() { # COMMAND: its output has not changed for two seconds
 	was='' same=0
 	for _ in $(seq 60); do
@@ -69,7 +74,7 @@ networkd() {
 	stop
 }
 manager() {
-	chmod 600 /etc/NetworkManager/system-connections/* 2>/dev/null
+	find /etc/NetworkManager/system-connections -type f -exec chmod 600 {} +
 	NetworkManager --no-daemon >/turn/log 2>&1 &
 	pids="$pids $!"
 	until_true 120 NetworkManager nmcli -t general status
@@ -81,9 +86,16 @@ manager() {
 }
 netplanned() {
 	said=$(netplan generate 2>&1)
-	echo "exit $?"
+	code=$?
+	echo "exit $code"
 	printf '%s\n' "$said" | sed 's/^/said /'
 	dump
+	[ $code != 0 ] || { # in a scratch directory it writes the same
+		sh /turn/try >/tried
+		for f in /run/systemd/network/*.network /run/systemd/network/*.link /run/NetworkManager/system-connections/*; do
+			[ ! -f "$f" ] || grep -qxF "file $(stat -c '%a|%u:%g|%s' "$f")|${f#/}" /tried || echo "exit $f is another one: $(grep '^file' /tried)"
+		done
+	}
 	[ -z "$(ls /run/systemd/network/*.network /etc/systemd/network/*.network 2>/dev/null)" ] || networkd
 	[ -z "$(ls /run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* 2>/dev/null)" ] || manager
 }

@@ -79,7 +79,7 @@ func (c *Config) Boot() {
 
 // Networkd starts systemd-networkd, which runs where netplan does.
 func (c *Config) Networkd() {
-	if c.Netplan {
+	if c.Netplan && !c.masked("systemd-networkd") {
 		c.reload()
 		c.networkd(false)
 	}

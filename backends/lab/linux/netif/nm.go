@@ -67,6 +67,7 @@ func (m *manager) put(c *connection) {
 // ignores files that other users can read (nm-settings-keyfile(5)).
 func (c *Config) nmReload() {
 	var fresh []*connection
+	deleted := map[string]bool{} // UUIDs of profiles below /usr/lib, by links to /dev/null (NetworkManager, nms-keyfile-utils.c: nmmeta)
 	for _, dir := range []string{keyfiles, ifcfgs, "/run/NetworkManager/system-connections", "/usr/lib/NetworkManager/system-connections"} {
 		list, err := c.FS.ReadDir(vfs.Root(), dir)
 		if err != nil {
@@ -77,6 +78,8 @@ func (c *Config) nmReload() {
 			data, err := c.FS.ReadFile(vfs.Root(), file)
 			var con *connection
 			switch {
+			case strings.HasSuffix(i.Name(), ".nmmeta") && len(data) == 0:
+				deleted[strings.TrimSuffix(i.Name(), ".nmmeta")] = true
 			case err != nil || strings.HasPrefix(i.Name(), ".") || strings.HasSuffix(i.Name(), "~"):
 			case dir == ifcfgs && strings.HasPrefix(i.Name(), "ifcfg-"):
 				con = parseIfcfg(string(data))
@@ -86,7 +89,7 @@ func (c *Config) nmReload() {
 				con.defaults("connection.uuid", uuid(file))
 			}
 			same := func(o *connection) bool { return con != nil && o.set["connection.uuid"] == con.set["connection.uuid"] }
-			if con == nil || con.kind() == "" || slices.ContainsFunc(fresh, same) {
+			if con == nil || con.kind() == "" || deleted[con.set["connection.uuid"]] || slices.ContainsFunc(fresh, same) {
 				continue
 			}
 			con.file = file

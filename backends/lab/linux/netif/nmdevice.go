@@ -38,7 +38,13 @@ func (c *Config) NetworkManager() {
 // hasNM reports whether a guest with netplan also has NetworkManager.
 func (c *Config) hasNM() bool {
 	_, err := c.FS.Stat(vfs.Root(), "/etc/NetworkManager")
-	return err == nil
+	return err == nil && !c.masked("NetworkManager")
+}
+
+// masked reports whether a service can never start (systemctl(1), mask).
+func (c *Config) masked(service string) bool {
+	to, err := c.FS.Readlink(vfs.Root(), "/etc/systemd/system/"+service+".service")
+	return err == nil && to == "/dev/null"
 }
 
 // nmDefaults adds the profiles "Wired connection N" that NetworkManager keeps in memory for devices without one that fits

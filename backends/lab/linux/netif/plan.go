@@ -71,8 +71,7 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 
 // activate makes the programs read the files and configure all interfaces.
 func (c *Config) activate() {
-	c.reload()
-	c.networkd(false)
+	c.Networkd()
 	c.NetworkManager()
 }
 

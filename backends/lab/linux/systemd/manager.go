@@ -123,6 +123,9 @@ func (m *Manager) setActive(u *unit, state string) {
 }
 
 func (m *Manager) active(name string) string {
+	if _, err := m.read(name); errors.Is(err, errMasked) {
+		return "inactive"
+	}
 	if _, ok := m.BuiltIn[name]; ok {
 		return "active"
 	}

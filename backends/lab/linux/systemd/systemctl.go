@@ -222,16 +222,15 @@ func (m *Manager) disable(p *sh.Proc, name string) int {
 
 // enabled returns the output of is-enabled, or "" for an unknown unit.
 func (m *Manager) enabled(name string) string {
-	if on, ok := m.BuiltIn[name]; ok {
-		if on {
-			return "enabled"
-		}
-		return "disabled"
-	}
 	u, err := m.read(name)
+	on, own := m.BuiltIn[name]
 	switch {
 	case errors.Is(err, errMasked):
 		return "masked"
+	case own && on:
+		return "enabled"
+	case own:
+		return "disabled"
 	case err != nil:
 		return ""
 	case m.wants(name) != nil:
