@@ -96,7 +96,7 @@ netplanned() {
 	[ $code != 0 ] || { # in a scratch directory it writes the same
 		sh /turn/try >/tried
 		for f in /run/systemd/network/*.network /run/systemd/network/*.link /run/NetworkManager/system-connections/*; do
-			[ ! -f "$f" ] || grep -qxF "file $(stat -c '%a|%u:%g|%s' "$f")|${f#/}" /tried || echo "exit $f is another one: $(grep '^file' /tried)"
+			[ ! -f "$f" ] || cut -d'|' -f3- /tried | grep -qxF "$(stat -c %s "$f")|${f#/}" || echo "exit $f is another one: $(grep '^file' /tried)"
 		done
 	}
 	[ -z "$(ls /run/systemd/network/*.network /etc/systemd/network/*.network 2>/dev/null)" ] || networkd
