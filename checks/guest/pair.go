@@ -100,8 +100,11 @@ func lossChecks() []checks.Check {
 			ID: "PAIR-LOSS-011", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "nccl issue 394",
 			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on every hop between the guests.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
-				if p.Retries == nil {
+				switch {
+				case p.Retries == nil:
 					return row.Waiting(t, "the counters of the test were not read, or the device has none, as PVRDMA")
+				case *p.Retries > 0 && beside(p) != "":
+					return row.Waiting(t, "%s", beside(p))
 				}
 				if p.CNPs != nil {
 					return lossless(t, *p.Retries, *p.CNPs)

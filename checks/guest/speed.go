@@ -35,8 +35,11 @@ func speedChecks() []checks.Check {
 			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Check the PCIe slot and the CPU load.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
-				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
+				switch {
+				case p.BothWays == nil || m == nil || m.AchievedGbps == 0:
 					return row.Waiting(t, "both directions are measured together from 200G on")
+				case beside(p) != "":
+					return row.Waiting(t, "%s", beside(p))
 				}
 				return row.Grade(-*p.BothWays/m.AchievedGbps, -1.8, -1.5, t, "%.1f Gbps both ways, %.1f one way", *p.BothWays, m.AchievedGbps)
 			}),
@@ -135,6 +138,16 @@ func comparedChecks() []checks.Check {
 	}
 }
 
+// beside says that a pair was measured beside traffic of others; "" if it was not.
+func beside(p *checks.PairFacts) string {
+	for i := range p.Measured {
+		if said := p.Measured[i].Beside(); said != "" {
+			return said
+		}
+	}
+	return ""
+}
+
 // judged converts the verdict of a measurement, with its hint.
 func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any) checks.Answer {
 	a := row.Pass(t, format, args...)
@@ -155,7 +168,7 @@ func bandwidths(f *checks.Facts) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range f.Pairs {
 		p := &f.Pairs[i]
-		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
+		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 && m.OtherGbps == 0 {
 			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}

@@ -34,10 +34,11 @@ var lossCounters = []string{
 // discardCounters count packets that an interface or a pNIC dropped (kernel mlx5 counters.rst; esxcli network nic stats).
 var discardCounters = regexp.MustCompile(`^(rx_discards_phy|tx_discards_phy|[rt]x_prio[0-7]_(discards|cong_discard|buf_discard)|pnic_[rt]x_dropped)$`)
 
-// otherCounters are recorded too: receivers that were not ready, and the congestion control of RoCE v2.
+// otherCounters are recorded too: receivers that were not ready, the congestion control of RoCE v2, and what the
+// device carried.
 var otherCounters = []string{
 	"rnr_nak_retry_err", "out_of_buffer", "duplicate_request", "rcvd_rnr_err", "send_rnr_err",
-	"np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored", "np_ecn_marked_roce_packets",
+	"np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored", "np_ecn_marked_roce_packets", "port_xmit_data", "port_rcv_data",
 }
 
 // perPriority matches the counters of a port for each priority; mlx5 shows them to the owner of the port, never to a VF: kernel

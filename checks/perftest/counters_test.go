@@ -98,6 +98,32 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 	}
 }
 
+// Words of 4 bytes in port_xmit_data (kernel, sysfs-class-infiniband) beyond those of the test are traffic of others, and then a bad
+// result has another hint; the priorities of a pNIC count too.
+func TestTrafficOfOthers(t *testing.T) {
+	const zero = "port_xmit_data 0\nport_rcv_data 0\ntx_prio0_bytes 7\n"
+	for _, c := range []struct {
+		name     string
+		gbps     float64
+		from, to string
+		verdict  perftest.Verdict
+		says     string
+	}{
+		{"slow, and only its own", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 16384000", "fail", "check for loss"},
+		{"slow, sent by others of the VM", 40, "port_xmit_data 900000000000\nport_rcv_data 0", "port_rcv_data 16384000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, received by others", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 900000000000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, and the other way", 40, "port_xmit_data 16384000\nport_rcv_data 900000000000", "port_rcv_data 16384000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, on the whole port", 40, "port_xmit_data 16384000\ntx_prio0_bytes 900000000000", "", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
+		{"fast beside others", 97, "port_xmit_data 900000000000", "", "pass", ""},
+	} {
+		g := &guests{gbps: c.gbps, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero}, after: map[string]string{"vm-1": c.from + "\n", "vm-2": c.to + "\n"}}
+		m := inClass(t, g, nil)[0]
+		if m.Verdict != c.verdict || !strings.Contains(m.Hint, c.says) || (m.OtherGbps > 0) == (c.verdict == perftest.VerdictFail) {
+			t.Errorf("%s: %s, %.1f Gb/s of others, %q", c.name, m.Verdict, m.OtherGbps, m.Hint)
+		}
+	}
+}
+
 // Losslessness is proven only if both ends were read.
 func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
 	const sender, receiver = "packet_seq_err 0\nrx_prio3_pause 4\ntx_prio3_bytes 10\n", "rx_prio3_bytes 10\n"

@@ -49,6 +49,7 @@ type Measurement struct {
 	Class        *Proof      `json:"class,omitempty"`           // nil: no class is configured
 	Lossless     *Proof      `json:"lossless,omitempty"`        // nil: no class is configured
 	Counters     *Sides      `json:"counters,omitempty"`        // counter increases at both ends; nil: not read
+	OtherGbps    float64     `json:"other_gbps,omitempty"`      // traffic beside the test on its ports; 0: none worth a word, or none that can be seen
 	Load         string      `json:"load,omitempty"`            // LoadIncast, LoadBisection or LoadRails; "": no other senders
 	Senders      int         `json:"senders,omitempty"`         // under load: simultaneous senders to this receiver
 	Raised       bool        `json:"raised,omitempty"`          // the load was raised because the first one caused no congestion

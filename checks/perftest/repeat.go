@@ -60,7 +60,7 @@ func median(runs []Measurement) Measurement {
 		m.Spread = 100 * (slices.Max(figures) - slices.Min(figures)) / mid
 	}
 	for _, run := range runs[1:] {
-		m.Counters = m.Counters.plus(run.Counters)
+		m.Counters, m.OtherGbps = m.Counters.plus(run.Counters), max(m.OtherGbps, run.OtherGbps)
 		if m.Packets != nil && run.Packets != nil {
 			m.Packets = new(*m.Packets + *run.Packets)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // The tests, as their command lines begin.
@@ -252,8 +253,10 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	}
 	moved := r.moving(ctx, p)
 	before, beforeErr := r.counters(ctx, p.Client)
+	began := time.Now()
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	m.Counters = moved(ctx)
+	took := time.Since(began)
 	after, afterErr := r.counters(ctx, p.Client)
 	if r.Counters != nil && beforeErr == nil && afterErr == nil && after >= before { // a counter that decreased was reset
 		fabric.Counted, fabric.Packets = true, after-before
@@ -269,6 +272,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 		r.tail(ctx, p, port, &m)
 	}
 	if m.Error == "" {
+		m.OtherGbps = m.other(took, fabric.LinkMbps)
 		r.judge(&m, fabric)
 	}
 	return m, fabric
@@ -279,6 +283,7 @@ func (r *Runner) judge(m *Measurement, f Fabric) {
 	Judge(m, r.Mode, f)
 	m.prove(r.Class)
 	m.judgeLoss()
+	m.judgeBeside(sizing.BandsFor(r.Mode))
 }
 
 // moving reads the counters of both ends; the returned function reads them again and returns the increases, nil if nothing could

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // operators are two operators of one site with their own state directories. One has the VMs vm-01 and vm-02, the other vm-03 and
@@ -101,4 +102,51 @@ func takeTurns(t *testing.T, tries int) {
 func TestOperatorsMeasureInTurn(t *testing.T) {
 	t.Parallel()
 	takeTurns(t, 2)
+}
+
+// TestOtherTrafficIsNamed measures a slow card, alone and while VMs of others send over the hosts' RDMA devices. Beside other
+// traffic the report does not blame the fabric. The account may not take the lease, which the report says.
+func TestOtherTrafficIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
+	b.env["GOVC_USERNAME"] = "readonly@vsphere.local"
+	var device string
+	b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
+		for _, p := range s.Host("esx-01").PNICs {
+			if p.RDMA != nil && s.SwitchOf("esx-01", p.Device) != "" {
+				p.LargeShare, device = 0.4, p.RDMA.Name
+			}
+		}
+	})
+	_, alone, _ := b.run("bench", "-f", "ANSWERS", "--pairs", "vm-01:vm-02")
+	if !strings.Contains(alone, "broken, exit code 1") || strings.Contains(alone, "beside other traffic") ||
+		!strings.Contains(strings.Join(strings.Fields(alone), " "), "other runs of rdma-setup were not kept from measuring at the same time: ") {
+		t.Errorf("alone:\n%s", alone)
+	}
+
+	over, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				_ = b.lab.World().AddTraffic("esx-01", device, world.Counters{BytesSent: 64 << 30})
+			}
+		}
+	}()
+	code, out, _ := b.run("bench", "-f", "ANSWERS", "--pairs", "vm-01:vm-02")
+	close(over)
+	<-stopped
+	if code != 1 || !strings.Contains(out, "hint: measured beside other traffic: 100.0 Gb/s, which is what the") || !strings.Contains(out, "not_measured, exit code 1") {
+		t.Errorf("beside other traffic: exit %d\n%s", code, out)
+	}
+	for _, blame := range []string{"check for loss", "look for loss", "PFC", "PCIe"} {
+		if strings.Contains(out, blame) {
+			t.Errorf("%q beside other traffic:\n%s", blame, out)
+		}
+	}
 }

@@ -210,7 +210,8 @@ func countOf(r *Report) tally {
 			n.crossed++
 		case m.OnlyDisproven(): // works; the proofs say what is wrong
 			n.doubtful++
-		case m.Figure() == "" && (m.Verdict == perftest.VerdictFail || m.Verdict == perftest.VerdictUnknown && m.Error != "" && r.wanted(m)):
+		case m.Figure() == "" && (m.Verdict == perftest.VerdictFail || m.Verdict == perftest.VerdictUnknown && m.Error != "" && r.wanted(m)),
+			m.Verdict == perftest.VerdictUnknown && m.OtherGbps > 0:
 			n.without++
 		case m.Verdict == perftest.VerdictFail:
 			n.slow++

@@ -240,8 +240,11 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backen
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)
 	}
-	if r.Class != nil {
+	switch {
+	case r.Class != nil:
 		r.HostCounters = s.portCounters(inv)
+	case a.Mode == answers.PVRDMA:
+		r.HostCounters = s.rdmaBytes(inv)
 	}
 	return r, railNodes(a, inv), nil
 }
@@ -282,6 +285,9 @@ func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context
 		out, err := s.apiCounters(ctx, host, port)
 		if err != nil {
 			return nil, err
+		}
+		if bytes, err := s.rdmaBytes(inv)(ctx, host, port); err == nil {
+			maps.Copy(out, bytes)
 		}
 		_, no := refused.Load(host)
 		if h := inv.Host(host); no || h == nil || !h.SSHRunning || s.Env.Terminal() && !s.Set.ESXiPassword.Known() {
@@ -352,26 +358,44 @@ func (g guestShell) Exec(ctx context.Context, vm string, c perftest.Command) (pe
 // rdmaPackets reads how many packets the RDMA device behind a host's pNIC has carried.
 func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context, host, port string) (int64, error) {
 	return func(ctx context.Context, host, port string) (int64, error) {
-		h := inv.Host(host)
-		name := ""
-		if h != nil {
-			if n := h.NIC(port); n != nil {
-				name = n.RDMADevice
-			}
-		}
-		if name == "" {
-			return 0, backends.Errorf(backends.KindPermanent, host, "", "no RDMA device behind %s", port)
-		}
-		rows, err := s.VC.Esxcli(ctx, host, "rdma", "device", "stats", "get", "-d", name)
+		rows, err := s.rdmaStats(ctx, inv, host, port)
 		if err != nil {
 			return 0, err
 		}
 		sum, ok := packets(rows)
 		if !ok {
-			return 0, backends.Errorf(backends.KindPermanent, host, "", "the counters of %s show no packets", name)
+			return 0, backends.Errorf(backends.KindPermanent, host, "", "the RDMA counters of %s show no packets", port)
 		}
 		return sum, nil
 	}
+}
+
+// rdmaBytes reads how many bytes the RDMA device behind a host's pNIC has carried for all VMs with PVRDMA; it does not count VFs
+// (unverified).
+func (s *Session) rdmaBytes(inv *backends.Inventory) func(ctx context.Context, host, port string) (map[string]int64, error) {
+	return func(ctx context.Context, host, port string) (map[string]int64, error) {
+		rows, err := s.rdmaStats(ctx, inv, host, port)
+		out := map[string]int64{}
+		for _, row := range rows {
+			for label, value := range row {
+				way := map[string]string{"bytessent": "rdma_tx_bytes", "bytesreceived": "rdma_rx_bytes"}[strings.ToLower(strings.ReplaceAll(label, " ", ""))]
+				if n, bad := strconv.ParseInt(strings.TrimSpace(value), 10, 64); way != "" && bad == nil {
+					out[way] = n
+				}
+			}
+		}
+		return out, err
+	}
+}
+
+// rdmaStats reads the counters of the RDMA device behind a host's pNIC.
+func (s *Session) rdmaStats(ctx context.Context, inv *backends.Inventory, host, port string) ([]map[string]string, error) {
+	if h := inv.Host(host); h != nil {
+		if n := h.NIC(port); n != nil && n.RDMADevice != "" {
+			return s.VC.Esxcli(ctx, host, "rdma", "device", "stats", "get", "-d", n.RDMADevice)
+		}
+	}
+	return nil, backends.Errorf(backends.KindPermanent, host, "", "no RDMA device behind %s", port)
 }
 
 // packets adds up the packet counters of an RDMA device; ok is false if there are none.

@@ -1,0 +1,118 @@
+package perftest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// Bytes that a test may add to a counter beyond its payload: headers of each packet of it or of its acknowledgement, and for a
+// lost packet what is in flight until the sender learns of it, 1 MiB at most (80 us at 100 Gb/s); chosen by this project.
+const (
+	headersMost = 100
+	againMost   = 1 << 20
+)
+
+// Other traffic below both is not worth a word; chosen by this project.
+const (
+	otherLeast = 1.0  // Gb/s
+	otherShare = 0.05 // of the link
+)
+
+// carried returns the bytes that passed a port in one direction, "tx" or "rx", by the counter that saw most: the RDMA device of
+// the host, the priorities of a port, or the device in the guest. port_xmit_data and port_rcv_data count in words of 4 bytes
+// (kernel, Documentation/ABI/stable/sysfs-class-infiniband). The last sees the traffic of its own VM only.
+func (c Counters) carried(direction string) (most int64, ok bool) {
+	sums := map[string]int64{}
+	for name, n := range c {
+		switch {
+		case name == "pnic_rdma_"+direction+"_bytes":
+			sums["rdma"] = n
+		case name == map[string]string{"tx": "port_xmit_data", "rx": "port_rcv_data"}[direction]:
+			sums["guest"] = 4 * n
+		case strings.HasSuffix(name, "_bytes") && strings.HasPrefix(name, "pnic_"+direction+"_prio"):
+			sums["port"] += n
+		case strings.HasSuffix(name, "_bytes") && strings.HasPrefix(name, direction+"_prio"):
+			sums["whole port"] += n
+		}
+	}
+	for _, n := range sums {
+		most, ok = max(most, n), true
+	}
+	return most, ok
+}
+
+// other returns the traffic in Gb/s that passed the ports of a test beside its own, in the direction with the most; 0 if there was
+// none worth a word, or none can be seen. took is the time between the two readings of the counters.
+func (m *Measurement) other(took time.Duration, linkMbps int) float64 {
+	if m.Counters == nil || len(m.Rows) == 0 {
+		return 0
+	}
+	packets, bytes := m.sent()
+	if strings.Contains(m.Test, " -q 4") {
+		packets, bytes = 4*packets, 4*bytes // whether the iterations that are printed are those of all queue pairs is not documented
+	}
+	lost, _, _ := m.Lost()
+	there := bytes + packets*headersMost + lost*againMost
+	back := packets * headersMost
+	if m.isLatency() || bothDirections(m.Test) {
+		back = there
+	}
+	var most int64
+	for _, end := range []struct {
+		c    Counters
+		way  string
+		ours int64
+	}{{m.Counters.From, "tx", there}, {m.Counters.To, "rx", there}, {m.Counters.From, "rx", back}, {m.Counters.To, "tx", back}} {
+		if n, ok := end.c.carried(end.way); ok {
+			most = max(most, n-end.ours)
+		}
+	}
+	seconds := max(took.Seconds(), m.sending())
+	link := float64(linkMbps) / 1000
+	gbps := float64(most) * 8 / 1e9 / max(seconds, 1e-3)
+	if gbps < max(otherLeast, otherShare*link) {
+		return 0
+	}
+	if link > 0 {
+		gbps = min(gbps, link)
+	}
+	return gbps
+}
+
+// sending returns for how long a test was sending, in seconds.
+func (m *Measurement) sending() (seconds float64) {
+	for _, r := range m.Rows {
+		switch {
+		case r.AvgGbps > 0:
+			seconds += float64(r.Iterations*r.Bytes) * 8 / 1e9 / r.AvgGbps
+		case r.TypicalUs > 0:
+			seconds += float64(r.Iterations) * 2 * r.TypicalUs / 1e6
+		}
+	}
+	return seconds * float64(max(1, m.Repeats))
+}
+
+// Beside returns the sentence about traffic that was not the test's: "measured beside other traffic: 48.1 Gb/s"; "" if there was
+// none.
+func (m *Measurement) Beside() string {
+	if m.OtherGbps <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("measured beside other traffic: %.1f Gb/s", m.OtherGbps)
+}
+
+// judgeBeside replaces the cause of a bad result by the traffic beside the test. If both together are what the link carries, the
+// fabric is as expected; otherwise it is not known. A class that is not lossless stays so.
+func (m *Measurement) judgeBeside(b sizing.Bands) {
+	if m.OtherGbps <= 0 || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail || m.Lossless != nil && m.Lossless.Verdict == VerdictFail ||
+		strings.HasPrefix(m.Hint, "TCP fallback") {
+		return
+	}
+	m.Verdict, m.Hint = VerdictUnknown, m.Beside()+"; measure again without it"
+	if both := m.AchievedGbps/factor(m.Test) + m.OtherGbps; !m.isLatency() && both >= b.PassShare*m.LinkGbps {
+		m.Verdict, m.Hint = VerdictWarn, fmt.Sprintf("%s, which is what the link carries together with the test; measure again without it", m.Beside())
+	}
+}
