@@ -35,6 +35,7 @@ func (s *site) asRoot(v answers.VM, script string) (out string) {
 // outcome: at a record, or while a command of the guest runs. After a resume the site is as after an undisturbed run, and after a
 // rollback, which comes at once at every other point, as before: every file of the guest, what decides for each interface, its addresses.
 func TestTortureKillsOfANetworkChange(t *testing.T) {
+	t.Parallel()
 	m := modes[0].small()
 	m.systems, m.netplan = []string{"ubuntu-22.04"}, catchAll
 	s := serve(t, m)
