@@ -94,6 +94,30 @@ func (m authMethods) AddAuthorizationRole(_ *simulator.Context, req *types.AddAu
 	return Answer(types.AddAuthorizationRoleResponse{Returnval: role.RoleId}, nil)
 }
 
+// UpdateAuthorizationRole renames a role and replaces its privileges. System roles are refused.
+func (m authMethods) UpdateAuthorizationRole(_ *simulator.Context, req *types.UpdateAuthorizationRole) soap.HasFault {
+	if !m.a.exist(req.PrivIds) {
+		return Answer(nil, BadArgument("privIds"))
+	}
+	m.a.mu.Lock()
+	defer m.a.mu.Unlock()
+	i := slices.IndexFunc(m.a.roles, func(r types.AuthorizationRole) bool { return r.RoleId == req.RoleId })
+	switch {
+	case i < 0:
+		return Answer(nil, Refuse(&types.NotFound{}))
+	case m.a.roles[i].System:
+		return Answer(nil, BadArgument("roleId"))
+	case slices.ContainsFunc(m.a.roles, func(r types.AuthorizationRole) bool {
+		return r.RoleId != req.RoleId && strings.EqualFold(r.Name, req.NewName)
+	}):
+		return Answer(nil, Refuse(&types.AlreadyExists{Name: req.NewName}))
+	}
+	m.a.roles = slices.Clone(m.a.roles)
+	m.a.roles[i].Name, m.a.roles[i].Privilege = req.NewName, slices.Clone(req.PrivIds)
+	m.a.publish()
+	return Answer(types.UpdateAuthorizationRoleResponse{}, nil)
+}
+
 // publish writes the roles to the property roleList. The caller holds the mutex.
 func (a *Auth) publish() {
 	if a.f.Reg.Get(authRef) != nil {

@@ -40,6 +40,7 @@ var privileges = map[string]string{
 	"ShutdownGuest":                   "VirtualMachine.Interact.PowerOff",
 	"StartService":                    "Host.Config.NetService",
 	"StopService":                     "Host.Config.NetService",
+	"UpdateAuthorizationRole":         "Authorization.ModifyRoles",
 	"UpdateGraphicsConfig":            "Host.Config.Settings",
 	"UpdateHostImageAcceptanceLevel":  "Host.Config.Image",
 	"UpdatePassthruConfig":            "Host.Config.PciPassthru",
