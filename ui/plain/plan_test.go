@@ -79,7 +79,7 @@ func hostile() *plan.Plan {
 
 func TestPlanTexts(t *testing.T) {
 	conflict := &plan.Plan{Mode: "rollback", Conflicts: []plan.Refusal{{Target: backends.HostRef("esx-01"), Why: "Net.PVRDMAVmknic is vmk7 now, the run left vmk0", Remedy: "Set it by hand."}}}
-	for name, p := range map[string]*plan.Plan{"four": pvrdma(4), "hundred-hosts": pvrdma(100), "one": pvrdma(1), "hostile": hostile(), "conflict": conflict,
+	for name, p := range map[string]*plan.Plan{"four": pvrdma(4), "fifty-hosts": pvrdma(50), "one": pvrdma(1), "hostile": hostile(), "conflict": conflict,
 		"nothing": {Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots"}}} {
 		t.Run(name, func(t *testing.T) {
 			for _, form := range []struct {
