@@ -120,7 +120,7 @@ func (s *site) hasConsolePage(program string) (command string) {
 
 // TestTortureKillsLeaveAPageForTheConsole kills a run when it has recorded that it will write the network of the first guest, in all modes:
 // the page is there. After the resume, its command alone, as root and without another machine, removes what the run has added to the
-// guest's network, whatever program configures it, and the guest's own network comes back after a boot.
+// guest's network, whatever program configures it, and the guest's own network is up after a boot.
 func TestTortureKillsLeaveAPageForTheConsole(t *testing.T) {
 	for _, m := range modes[:3] {
 		for system, program := range map[string]string{"ubuntu-22.04": "netplan", "rhel-9": "NetworkManager"} {
