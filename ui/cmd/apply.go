@@ -39,7 +39,7 @@ shells after you have accepted it. For these, the SSH service is started on the 
 listed and nothing is changed. For hosts with different passwords see --esxi-passwords.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, "apply", output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				s, a, err := f.begin(ctx, e, cmd)
 				if err != nil {
 					return err
@@ -280,7 +280,7 @@ func (r *runner) writeResult(o outcome, code int) error {
 const statusRefused = engine.Status("refused")
 
 // resultLine ends the JSON lines of a command that failed before its run could write a result.
-func resultLine(e *console.Env, output string, err error) error {
+func resultLine(e *console.Env, command, output string, err error) error {
 	if _, said := errors.AsType[*console.CodeError](err); said || err == nil || output != "json" {
 		return err
 	}
@@ -292,8 +292,10 @@ func resultLine(e *console.Env, output string, err error) error {
 	case console.ExitInterrupted:
 		o.Status = engine.StatusInterrupted
 	}
-	v := report.Decide(&report.Report{Command: report.Apply, Err: o.Err, Hint: o.Hint, ErrExit: code})
-	o.Verdict, o.Summary, o.Cause = v.Name, v.Summary, v.Cause
+	if command != "rollback" {
+		v := report.Decide(&report.Report{Command: report.Apply, Err: o.Err, Hint: o.Hint, ErrExit: code})
+		o.Verdict, o.Summary, o.Cause = v.Name, v.Summary, v.Cause
+	}
 	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		o.Refusals = refused.Refusals
 	}

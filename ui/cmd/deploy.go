@@ -38,7 +38,7 @@ the VM's memory. The VM stays powered off.
 If the deployment fails or is interrupted, the partly created VM is removed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return resultLine(e, f.output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
+			return resultLine(e, "deploy", f.output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
 		},
 	}
 	d := &f.wish.Deployment

@@ -62,20 +62,20 @@ you have accepted it.`,
 		ValidArgsFunction: completeRuns(e),
 		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			if c.salvage && len(args) == 0 {
-				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the id of a run"))
+				return resultLine(e, c.name, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the id of a run"))
 			}
 			if !slices.Contains([]rollback.OnConflict{rollback.Stop, rollback.Keep, rollback.Restore}, rollback.OnConflict(c.onConflict)) && c.back {
-				return resultLine(e, output, console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",
+				return resultLine(e, c.name, output, console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",
 					"--on-conflict %q is not one of keep, restore and stop", c.onConflict))
 			}
 			if c.operation < 0 {
-				return resultLine(e, output, console.Usage("", "--operation-timeout %s is negative", c.operation))
+				return resultLine(e, c.name, output, console.Usage("", "--operation-timeout %s is negative", c.operation))
 			}
 			run, err := chosenRun(e, set, c.name, args)
 			if err != nil {
-				return resultLine(e, output, err)
+				return resultLine(e, c.name, output, err)
 			}
-			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, c.name, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
 			}))
 		}),
