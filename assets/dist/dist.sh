@@ -12,7 +12,7 @@ rm -rf dist && mkdir -p dist/stage/man dist/stage/completions
 stage=$PWD/dist/stage
 
 build() { # OS ARCH FILE
-  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 $GO build -trimpath -buildvcs=false \
+  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 $GO build -trimpath -buildvcs=false -gcflags=github.com/...=-l \
     -ldflags "-s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$VERSION" -o "$3" .
 }
 
