@@ -3,7 +3,10 @@
 command -v netplan >/dev/null && echo netplan
 ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
 command -v nmcli >/dev/null && echo nmcli
-command -v ifup >/dev/null && echo ifup
+command -v ifup >/dev/null && {
+	echo ifup
+	case $(ifup --version) in *'version '[0-9]*) ;; *) echo other-ifup ;; esac
+}
 # shellcheck disable=SC2046 # two words
 set -- $(systemctl is-active NetworkManager systemd-networkd)
 case $1 in active | activating | reloading | refreshing) echo NetworkManager ;; esac

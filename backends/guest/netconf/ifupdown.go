@@ -40,6 +40,10 @@ func (ifupdown) own(a Static) string { return interfacesDir + "rdma-setup-" + Sl
 
 func (p ifupdown) add(files []File, _ []Link, a Static) (File, error) {
 	f := File{p.own(a), interfacesText(a)}
+	if slices.Contains(p.tools, "other-ifup") { // "ifup version 0.8.41" is ifupdown; ifupdown2 and ifupdown-ng print their own names
+		return File{}, &Refusal{File: interfacesFile, Why: "not ifupdown reads it, but a program with other rules, such as ifupdown2 or ifupdown-ng (ifup --version)",
+			Hint: "Configure the address by hand and exclude the guest."}
+	}
 	refuse := func(s definition, why, hint string) (File, error) {
 		return File{}, &Refusal{File: s.file, Line: s.line, Why: why, Hint: hint}
 	}

@@ -184,6 +184,30 @@ func TestUnmanagedByMAC(t *testing.T) {
 	}
 }
 
+// What nothing in the guest would put in force is refused: ifupdown2 prints "ifupdown2:3.0.0-1.1" and ifupdown-ng "ifupdown-ng 0.11.3" for
+// ifup --version, where ifupdown prints "ifup version 0.8.41" (Debian 12).
+func TestToolsOfTheGuest(t *testing.T) {
+	a := static()
+	for _, test := range []struct {
+		system           netconf.System
+		tools            string
+		file, text, want string
+	}{
+		{netconf.Ifupdown, "ifup", "/etc/network/interfaces", "source /etc/network/interfaces.d/*\n", ""},
+		{netconf.Ifupdown, "ifup other-ifup", "/etc/network/interfaces", "source /etc/network/interfaces.d/*\n", "/etc/network/interfaces: "},
+		{netconf.Netplan, "netplan NetworkManager", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", ""},
+		{netconf.Netplan, "netplan systemd-networkd", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", "/etc/netplan/1.yaml: its renderer"},
+		{netconf.Netplan, "netplan no-networkd", "/etc/netplan/1.yaml", "network: {version: 2}\n", "/etc/netplan/1.yaml: netplan's renderer"},
+		{netconf.Netplan, "", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", ""},
+	} {
+		p, _ := netconf.For(test.system, strings.Fields(test.tools)...)
+		_, err := p.Add([]netconf.File{{Path: test.file, Content: test.text}}, []netconf.Link{{Name: a.Name, MAC: a.MAC, Device: true}}, a)
+		if (err == nil) != (test.want == "") || err != nil && !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s with %s: %v", test.text, test.tools, err)
+		}
+	}
+}
+
 // Files that no parser survives unless it counts are refused by name, and settings of the wrong type are left out.
 func TestHostileNetplan(t *testing.T) {
 	p, _ := netconf.For(netconf.Netplan)
