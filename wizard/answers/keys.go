@@ -246,7 +246,8 @@ func fixedKeys() []Key {
 		{Path: "run.power.max_unavailable", Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
 			Hint: "write a number or all"},
 		{Path: "run.power.canary", Doc: "change one VM first, and the others only after its RDMA port is active", Default: "true"},
-		{Path: "run.power.canary_reboot", Doc: "restart the guest of the first VM once after its setup, where VMs are power-cycled; the run stops with this one VM unless every interface comes back as it was", Default: "true"},
+		{Path: "run.power.canary_reboot", Doc: "restart the guest of the first VM once after its setup, where VMs are power-cycled; " +
+			"the run stops with this one VM unless every interface comes back as it was", Default: "true"},
 	}
 }
 
