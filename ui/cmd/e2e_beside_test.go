@@ -4,4 +4,7 @@ package cmd_test
 
 import "testing"
 
-func TestE2EOperatorsMeasureInTurn(t *testing.T) { takeTurns(t, 20) }
+func TestE2EOperatorsMeasureInTurn(t *testing.T) {
+	t.Parallel()
+	takeTurns(t, 20)
+}
