@@ -1,30 +1,35 @@
+//go:build torture
+
 package torture
 
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"math"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// A cable is a TCP proxy in front of the vCenter of a lab that can be cut.
+// A cable is a TCP proxy in front of the vCenter of a lab that is cut when a given number of pieces of data has passed: before a
+// request is sent, or before its answer arrives.
 type cable struct {
 	net.Listener
 	to string
 
-	mu    sync.Mutex
-	isCut bool
-	conns map[net.Conn]bool
+	mu      sync.Mutex
+	passed  int // pieces of data, in both directions
+	cutAt   int // before this piece; 0: never
+	refuse  int // connections to refuse before the cable is whole again
+	when    time.Time
+	refused int
+	conns   map[net.Conn]bool
 }
 
 // cabled puts a cable between a site's commands and its vCenter.
@@ -43,7 +48,7 @@ func (s *site) cabled() *cable {
 	s.env["GOVC_URL"] = u.String()
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.VCenter.URL = u.String() })
 	go c.serve()
-	s.t.Cleanup(func() { _ = l.Close(); c.cut(true) })
+	s.t.Cleanup(func() { _ = l.Close(); c.reset(1, 0); c.passes() })
 	return c
 }
 
@@ -60,7 +65,12 @@ func (c *cable) serve() {
 		}
 		for _, p := range [][2]net.Conn{{near, far}, {far, near}} {
 			go func() {
-				_, _ = io.Copy(p[0], p[1])
+				piece := make([]byte, 64<<10)
+				for n, err := 0, error(nil); err == nil; {
+					if n, err = p[1].Read(piece); err == nil && c.passes() {
+						_, err = p[0].Write(piece[:n])
+					}
+				}
 				_, _ = p[0].Close(), p[1].Close()
 			}()
 		}
@@ -71,7 +81,8 @@ func (c *cable) serve() {
 func (c *cable) joins(near, far net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.isCut {
+	if !c.when.IsZero() && c.refused < c.refuse {
+		c.refused++
 		_ = far.Close()
 		return false
 	}
@@ -79,48 +90,63 @@ func (c *cable) joins(near, far net.Conn) bool {
 	return true
 }
 
-// cut closes all connections, and until it is called with false every new one.
-func (c *cable) cut(is bool) {
+// passes counts a piece of data, and cuts the cable before it if it is its turn.
+func (c *cable) passes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.isCut = is
+	if c.passed++; c.cutAt == 0 || c.passed != c.cutAt {
+		return true
+	}
+	c.when = time.Now()
 	for conn := range c.conns {
 		_ = conn.Close()
 	}
 	clear(c.conns)
+	return false
+}
+
+// reset makes the cable whole until a number of pieces has passed, 0: for ever. It returns how many have passed since the last
+// reset, and when the cable was cut.
+func (c *cable) reset(cutAt, refuse int) (passed int, when time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed, when = c.passed, c.when
+	c.passed, c.cutAt, c.refuse, c.refused, c.when = 0, cutAt, refuse, 0, time.Time{}
+	return passed, when
 }
 
 // silence is the longest time in which a run says nothing, with some room for a loaded machine.
 const silence = 11 * time.Second
 
-// cutAt cuts the connection to vCenter during a run, shortly or for good, and checks that the run is never silent and that a resume or
-// a rollback makes everything exact. It returns a row of the table.
-func (s *site) cutAt(cable *cable, c course, at time.Duration, short, resume bool) string {
+// cutAt cuts the connection to vCenter before a piece of data of a run, shortly or for good, and checks that the run is never silent
+// and that a resume or a rollback makes everything exact. It returns a row of the table.
+func (s *site) cutAt(cable *cable, c course, piece int, short, resume bool) string {
 	s.t.Helper()
-	limit := 4 * time.Second
+	limit, refuse := 4*time.Second, 2
 	if !short {
-		limit = 2 * time.Second
+		limit, refuse = 2*time.Second, math.MaxInt
 	}
-	run := s.start("calls:"+limit.String(), s.apply()...)
-	time.Sleep(at)
-	when := time.Now()
-	cable.cut(true)
-	if short {
-		time.AfterFunc(limit/4, func() { cable.cut(false) })
-	}
-	got := run.end()
+	cable.reset(piece, refuse)
+	got := s.start("calls:"+limit.String(), s.apply()...).end()
+	_, when := cable.reset(0, 0)
 	took := time.Since(when)
-	cable.cut(false)
 	s.waitUntilIdle()
-	row := fmt.Sprintf("%5d ms  short %-5t  exit %3d after %4.1f s  %s", at.Milliseconds(), short, got.code, took.Seconds(), s.heard(got, when))
-	if !short && got.code == 0 && took > time.Second && !strings.Contains(got.out+got.errs, "cannot be reached") {
-		s.t.Errorf("%s: nobody was told", row)
+	row := fmt.Sprintf("%5d  short %-5t  exit %3d", piece, short, got.code)
+	if when.IsZero() {
+		row += "  had ended before"
+	} else {
+		row += fmt.Sprintf(" after %4.1f s  %s", took.Seconds(), s.heard(got, when))
+	}
+	id, status := s.run()
+	begun := id != "" && status != "not begun"
+	if short && got.code != 0 && begun || !short && !when.IsZero() && got.code == 0 && !strings.Contains(got.out+got.errs, "cannot be reached") {
+		s.t.Errorf("%s: a short cut fails nothing, a long one is told\n%s", row, got)
 	}
 	end, want := s.back, c.start
 	if resume {
 		end, want = s.finish, c.end
 	}
-	if id, status := s.run(); id == "" || status == "not begun" {
+	if !begun {
 		row += "; had not begun"
 		want = c.start
 	} else if after := end(); after.code != 0 {
@@ -129,6 +155,8 @@ func (s *site) cutAt(cable *cable, c course, at time.Duration, short, resume boo
 	if facts := s.facts(); !s.alike(facts, want) {
 		s.t.Errorf("%s; afterwards (resume %t) not exact", row, resume)
 		s.same("after the cut", want)
+	} else {
+		row += map[bool]string{true: "; resumed, exact", false: "; rolled back, exact"}[resume]
 	}
 	if id, _ := s.run(); resume && id != "" {
 		if back := s.back(); back.code != 0 {
@@ -161,29 +189,34 @@ func (s *site) heard(got said, cut time.Time) string {
 	return fmt.Sprintf("%.110q", first)
 }
 
-// cuts cuts the connection at n instants of a run, for a short time and for good.
-func cuts(t *testing.T, m mode, n int) {
-	s := serve(t, m)
-	cable := s.cabled()
-	c := s.undisturbed()
-	begun := time.Now()
-	if got := s.here(0, s.apply()...); got.code != 0 {
-		t.Fatalf("exit %d\n%s", got.code, got)
+// cuts cuts the connection at n pieces of data of a run, for a short time and for good.
+func cuts(t *testing.T, n int) {
+	for _, m := range modes[:3] {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, m)
+			cable := s.cabled()
+			c := s.undisturbed()
+			cable.reset(0, 0)
+			if got := s.here(0, s.apply()...); got.code != 0 {
+				t.Fatalf("exit %d\n%s", got.code, got)
+			}
+			pieces, _ := cable.reset(0, 0)
+			if got := s.back(); got.code != 0 {
+				t.Fatalf("exit %d\n%s", got.code, got)
+			}
+			s.forget()
+			var rows []string
+			for i := range n {
+				rows = append(rows, s.cutAt(cable, c, pieces*(2*i+1)/(2*n), i%2 == 0, i/2%2 == 0))
+			}
+			t.Logf("%s, a run has %d pieces of data:\n%s", m.name, pieces, strings.Join(rows, "\n"))
+		})
 	}
-	took := time.Since(begun)
-	if got := s.back(); got.code != 0 {
-		t.Fatalf("exit %d\n%s", got.code, got)
-	}
-	s.forget()
-	var rows []string
-	for i := range n {
-		rows = append(rows, s.cutAt(cable, c, took*time.Duration(2*i+1)/time.Duration(2*n), i%2 == 0, i/2%2 == 0))
-	}
-	t.Logf("%s, a run takes %s:\n%s", filepath.Base(m.name), took.Round(time.Millisecond), strings.Join(rows, "\n"))
 }
 
-func TestConnectionIsCut(t *testing.T) {
-	testclass.Full(t)
-	t.Parallel()
-	cuts(t, modes[1].small(), 4)
-}
+// TestE2ECuts is a sample of TestTortureCuts.
+func TestE2ECuts(t *testing.T) { cuts(t, 4) }
+
+// TestTortureCuts cuts the connection of every mode all over a run.
+func TestTortureCuts(t *testing.T) { cuts(t, 40) }

@@ -18,8 +18,9 @@ import (
 )
 
 // passing matches facts of the lab's world that may differ for the same state: keys, certificates and addresses that are generated,
-// times, counters.
-var passing = regexp.MustCompile(`(BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
+// times, counters, and the host of a VM, which DRS chooses, and its
+// virtual function, which that host chooses at power-on.
+var passing = regexp.MustCompile(`(^VMs\.[^.]+\.(Host|Adapters\.\d+\.VF)|BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
 // numbered matches names that vCenter generates from such keys.
 var numbered = regexp.MustCompile(`DVUplinks-[0-9]+`)
