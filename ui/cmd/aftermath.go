@@ -68,6 +68,7 @@ func awaitTools(ctx context.Context, s *session.Session, before, now *backends.I
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsStart)
 	defer cancel()
+	defer s.Waiting(ctx, "wait until VMware Tools run again", "VMs", toolsStart)()
 	for {
 		starting := slices.ContainsFunc(now.VMs, func(v backends.VM) bool {
 			was := before.VM(v.Name)
@@ -76,12 +77,10 @@ func awaitTools(ctx context.Context, s *session.Session, before, now *backends.I
 		if !starting {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !backends.Sleep(ctx, time.Second) {
 			return
-		case <-time.After(time.Second):
 		}
-		inv, err := s.VC.Inventory(ctx, backends.Scope{})
+		inv, err := s.Inventory(ctx, backends.Scope{})
 		if err != nil {
 			return // the state of Tools is then what was read before
 		}

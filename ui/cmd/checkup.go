@@ -92,7 +92,7 @@ func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	if u.flags.file != "" {
 		return u.s.Inspect(ctx, u.a, u.flags.sel.Quick)
 	}
-	inv, err := u.s.VC.Inventory(ctx, backends.Scope{Details: true})
+	inv, err := u.s.Inventory(ctx, backends.Scope{Details: true})
 	if err == nil && u.a == nil {
 		u.a = answersFrom(inv)
 	}

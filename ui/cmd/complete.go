@@ -145,7 +145,7 @@ func hostsNow(cmd *cobra.Command, e *console.Env, a *answers.Answers) []backends
 		return nil
 	}
 	defer s.Close()
-	inv, err := s.VC.Inventory(ctx, backends.Scope{})
+	inv, err := s.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return nil
 	}

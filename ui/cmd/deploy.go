@@ -104,7 +104,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return err
 	}
 	defer s.Close()
-	inv, err := s.VC.Inventory(ctx, backends.Scope{})
+	inv, err := s.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return err
 	}

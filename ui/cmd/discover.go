@@ -46,7 +46,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 					return err
 				}
 				defer s.Close()
-				inv, err := s.VC.Inventory(ctx, backends.Scope{})
+				inv, err := s.Inventory(ctx, backends.Scope{})
 				if err != nil {
 					return err
 				}

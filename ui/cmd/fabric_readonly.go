@@ -55,7 +55,7 @@ func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*ba
 		return f.s.Survey(ctx, a)
 	}
 	f.s.Use(a)
-	inv, err := f.s.VC.Inventory(ctx, backends.Scope{Details: true})
+	inv, err := f.s.Inventory(ctx, backends.Scope{Details: true})
 	if err == nil {
 		f.s.Note(inv)
 	}

@@ -49,6 +49,10 @@ func (r *Run) Event(e engine.Event) {
 		if e.Control != nil {
 			r.say(e, string(e.Control.Do)+" ("+e.Control.By+"): "+e.Text)
 		}
+	case engine.EventWaiting:
+		if e.Waits == "" && e.Title == "" { // such as a vCenter that cannot be reached
+			r.say(e, e.Text)
+		}
 	case engine.EventStopping:
 		r.say(e, "stopping: "+strings.TrimPrefix(e.Text, "stopping: "))
 	case engine.EventResult:

@@ -243,6 +243,29 @@ func TestAResumeBeginsThePageAnew(t *testing.T) {
 	}
 }
 
+// A long wait stands in the row of its target until that has ended, one without a row above the rows, and a lost vCenter in the log.
+func TestWaitsOnTheScreen(t *testing.T) {
+	r := part(4)
+	at := func(e engine.Event) { e.Time = begin.Add(30 * time.Second); r.Event(e) }
+	shows := func(want bool, text string) {
+		t.Helper()
+		if got := r.View(150, 40, begin.Add(75*time.Second)); strings.Contains(got, text) != want {
+			t.Errorf("%q: %t\n%s", text, !want, got)
+		}
+	}
+	vm := backends.VMRef("vm-03")
+	at(engine.Event{Type: engine.EventWaiting, Waits: vm.Name, Title: "shut down", Text: "since 09:27:03, at most 5m"})
+	shows(true, "shut down (since 09:27:03, at most 5m): waiting for VMware Tools")
+	at(engine.Event{Type: engine.EventWaiting, Waits: "vm-04", Title: "read the guest", Text: "since 09:27:03, at most 40s"})
+	shows(true, "waiting for vm-04: read the guest: since 09:27:03, at most 40s")
+	at(engine.Event{Type: engine.EventWaiting, Text: "vCenter vc.example cannot be reached"})
+	shows(true, "09:27:23 vCenter vc.example cannot be reached")
+	shows(false, "vm-04: read the guest")
+	shows(true, "at most 5m")
+	at(engine.Event{Type: engine.EventDone, Node: vm.String() + "/power", Target: vm, Title: "shut down"})
+	shows(false, "at most 5m")
+}
+
 func TestScrollKeepsItsPlaceWhenTheScreenChanges(t *testing.T) {
 	var b strings.Builder
 	for i := range 200 {

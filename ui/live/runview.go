@@ -61,6 +61,9 @@ func (r *Run) headline(width int, now time.Time) []string {
 		}
 		lines = append(lines, r.service(width)...)
 	}
+	if r.state.Wait != "" && r.state.Result == nil {
+		lines = append(lines, r.theme.Warning.Render(r.theme.Cut("waiting for "+backends.Clean(r.state.Wait), width)))
+	}
 	if r.tests > 0 {
 		share := float64(r.measured) / float64(r.tests)
 		s := fmt.Sprintf("%d of %d tests  %s %3.0f %%  ", r.measured, r.tests, r.theme.Bar(share, 24), 100*share)
@@ -139,6 +142,9 @@ func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string 
 	switch {
 	case c.Running > 0:
 		what := lasting(now.Sub(t.Since)) + t.Title
+		if t.Wait != "" {
+			what += " (" + t.Wait + ")"
+		}
 		if t.Text != "" {
 			what += ": " + t.Text
 		}

@@ -27,7 +27,7 @@ func Lines(w io.Writer) engine.Sink {
 				out.line("%s  waiting     %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
 			}
 		case engine.EventWaiting:
-			out.line("%s  waiting     %s", clock, Waiting(e))
+			out.line("%s  waiting     %s", clock, backends.Wait{Target: e.Waits, What: e.Title, Text: e.Text})
 		case engine.EventDone:
 			out.line("%s  done        %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
 		case engine.EventSkipped:
@@ -57,17 +57,6 @@ func Lines(w io.Writer) engine.Sink {
 			out.line("%s  %s", clock, status)
 		}
 	}
-}
-
-// Waiting says what a run waits for.
-func Waiting(e engine.Event) string {
-	var parts []string
-	for _, s := range []string{e.Waits, e.Title, e.Text} {
-		if s != "" {
-			parts = append(parts, backends.Clean(s))
-		}
-	}
-	return strings.Join(parts, ": ")
 }
 
 // JSONLines returns a sink that prints one JSON document per line.

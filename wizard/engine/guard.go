@@ -26,7 +26,7 @@ func guard[T any](ctx context.Context, limit, grace time.Duration, target, what 
 		limited, cancel = context.WithCancel(ctx)
 	}
 	defer cancel()
-	defer waiting(ctx, what, target, limit)()
+	defer (*backends.Voice)(nil).Waiting(ctx, what, target, limit)()
 	back := make(chan answer[T], 1)
 	go func() { back <- recovered(limited, target, what, f) }()
 
@@ -85,4 +85,26 @@ func panicAt(stack string) string {
 		return at
 	}
 	return "an unknown place"
+}
+
+// speaking returns a context in which every guarded call is told, until the returned function is called.
+func (r *runner) speaking(ctx context.Context) (context.Context, func()) {
+	if r.job.Sink == nil {
+		return ctx, func() {}
+	}
+	ready := make(chan struct{})
+	r.voice = backends.NewVoice(r.limits.Speak, r.job.Notices, func(w backends.Wait) {
+		<-ready
+		r.emit(Event{Type: EventWaiting, Title: w.What, Text: w.Text, Waits: w.Target})
+	})
+	close(ready)
+	return backends.WithVoice(ctx, r.voice), r.voice.Close
+}
+
+// finishes says what a stop still waits for.
+func (r *runner) finishes() string {
+	if waits := r.voice.Waits(); len(waits) > 0 {
+		return "finishing " + strings.Join(waits, "; ")
+	}
+	return "no step is running"
 }

@@ -65,7 +65,7 @@ type runner struct {
 	unproven    bool                     // stopped because a login that the plan needs failed: no change was started
 	again       bool                     // a resume or a rollback
 	result      Result
-	voice       voice
+	voice       *backends.Voice
 	emits       sync.Mutex
 	virtual     *virtual // nil in a run; see Forecast
 
@@ -291,8 +291,6 @@ func (r *runner) emit(e Event) {
 	e.Time, e.Run = r.now(), r.job.run()
 	r.job.Sink(e)
 	if e.Type != EventForecast && (e.Type != EventProgress || e.Text != "") {
-		r.voice.mu.Lock()
-		r.voice.spoke = time.Now()
-		r.voice.mu.Unlock()
+		r.voice.Spoke()
 	}
 }

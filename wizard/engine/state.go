@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -17,6 +18,7 @@ type State struct {
 	Targets  []*TargetState // in the order in which they were announced
 	Stopping string         // why, once the run is being stopped
 	Paused   string         // by whom, while the run is paused
+	Wait     string         // what is waited for that no running node shows; "" if nothing is
 	Result   *Event         // the last event
 
 	nodes   map[string]*StepState
@@ -42,6 +44,7 @@ type TargetState struct {
 	Title   string       // what is being done, "" if nothing is
 	Percent int          // of that
 	Text    string       // what that waits for
+	Wait    string       // for how long at most, if it takes long
 	Since   time.Time    // when that began
 	Err     string       // of the first node that failed
 	Hint    string
@@ -118,7 +121,14 @@ func (s *State) Fold(e Event) {
 	if e.Run != "" {
 		s.Run = e.Run
 	}
+	if e.Type != EventProgress && e.Type != EventForecast {
+		s.Wait = ""
+	}
 	switch e.Type {
+	case EventWaiting:
+		if e.Title != "" { // not a notice
+			s.waits(e)
+		}
 	case EventPlanned:
 		s.Stage++
 		s.left = 0
@@ -140,6 +150,21 @@ func (s *State) Fold(e Event) {
 	case EventAgain, EventStarted, EventProgress, EventDone, EventSkipped, EventFailed, EventBlocked:
 		s.node(e)
 	}
+}
+
+// waits notes a wait at the running target that it belongs to.
+func (s *State) waits(e Event) {
+	text := strings.TrimPrefix(e.Title+": "+e.Text, ": ")
+	for _, ts := range s.Targets {
+		if ts.Target.Name != e.Waits || ts.Counts.Running == 0 {
+			continue
+		}
+		if ts.Wait = text; ts.Title == e.Title {
+			ts.Wait = e.Text
+		}
+		return
+	}
+	s.Wait = strings.TrimPrefix(e.Waits+": "+text, ": ")
 }
 
 func (s *State) target(t backends.Ref) *TargetState {
@@ -190,7 +215,7 @@ func (s *State) halt(n *StepState) {
 	ts.Counts.Running--
 	s.Counts.Running--
 	if ts.Counts.Running == 0 {
-		ts.Title, ts.Percent, ts.Text = "", 0, ""
+		ts.Title, ts.Percent, ts.Text, ts.Wait = "", 0, "", ""
 	}
 }
 
@@ -212,7 +237,7 @@ func (s *State) node(e Event) {
 		n.Running, n.Since = true, e.Time
 		ts.Counts.Running++
 		s.Counts.Running++
-		ts.Title, ts.Percent, ts.Text, ts.Since = e.Title, 0, "", e.Time
+		ts.Title, ts.Percent, ts.Text, ts.Wait, ts.Since = e.Title, 0, "", "", e.Time
 		return
 	case EventProgress:
 		ts.Percent, ts.Text = e.Percent, e.Text

@@ -185,7 +185,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 // switchPorts reads from the hosts the switch port of their RDMA pNIC for each rail: ports by switch, and the pNICs that heard
 // nothing.
 func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
-	inv, err := s.VC.Inventory(ctx, session.Scope(a))
+	inv, err := s.Inventory(ctx, session.Scope(a))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -123,6 +123,7 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Set.HostTimeout)
 	defer cancel()
+	defer s.Waiting(ctx, "read the ESXi shells", "hosts", s.Set.HostTimeout)()
 	for name, r := range s.Shells.Read(limited, open, a.Run.Parallel) {
 		h := facts.Inventory.Host(name)
 		sys := h.System

@@ -150,6 +150,9 @@ func (l *Lab) need(keep bool) error {
 	return l.save()
 }
 
+// labStart is how long a private lab may take to start.
+const labStart = time.Minute
+
 // start runs the child in its own session, away from the terminal's signals, and waits for its "ready".
 func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	cmd := exec.Command(self, args...)
@@ -182,7 +185,7 @@ func (l *Lab) start(ctx context.Context, self string, args []string) error {
 		}
 		why, _ := os.ReadFile(filepath.Join(l.Dir, "lab.log"))
 		return fmt.Errorf("the lab did not start: %s", strings.TrimSpace(string(why)))
-	case <-time.After(time.Minute):
+	case <-time.After(labStart):
 		l.kill()
 		return errors.New("the lab did not start within a minute")
 	case <-ctx.Done():

@@ -216,6 +216,13 @@ type pauses struct {
 	spent time.Duration
 }
 
+// now reports whether somebody is prompted.
+func (p *pauses) now() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open > 0
+}
+
 // asking starts a prompt and returns the function that ends it.
 func (s *Session) asking() (answered func()) {
 	p := &s.pauses

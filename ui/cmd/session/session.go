@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -43,6 +44,7 @@ type Session struct {
 	Screen   atomic.Bool // a screen uses the terminal: nothing else may prompt there
 	person   live.Ask    // prompts on the screen; nil: none
 	pauses   pauses
+	voice    *backends.Voice // tells what is waited for outside runs
 
 	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
@@ -84,10 +86,17 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 	}
 	s := &Session{Env: e, Set: set, Trace: trace, Notices: make(chan string, 16)}
 	trace.Covered(s.Screen.Load)
+	s.voice = backends.NewVoice(10*time.Second, nil, func(w backends.Wait) {
+		if !s.Screen.Load() && !s.pauses.now() {
+			fmt.Fprintln(s.Env.Stderr, "waiting: "+w.String())
+		}
+	})
 	if set.Lab {
+		over := s.Waiting(ctx, "start the lab", "", labStart)
 		lab, err := startLab(ctx, e, set)
+		over()
 		if err != nil {
-			trace.Close()
+			s.Close()
 			return nil, err
 		}
 		s.Lab = lab
@@ -135,7 +144,9 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		}
 	}
 	for try := 1; ; try++ {
+		over := s.Waiting(ctx, "connect and log in", set.URL, 2*cmp.Or(set.Timeout, wire.DefaultTimeout))
 		vc, err := vsphere.Dial(ctx, cfg)
+		over()
 		if err == nil {
 			s.VC = vc
 			return nil
@@ -146,6 +157,11 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		console.PrintError(s.Env.Stderr, err.Error(), "")
 		cfg.Password = s.password() // prompts again
 	}
+}
+
+// Waiting notes that something is waited for until the returned function is called; see backends.Voice.
+func (s *Session) Waiting(ctx context.Context, what, target string, limit time.Duration) (over func()) {
+	return s.voice.Waiting(ctx, what, target, limit)
 }
 
 // notice passes on a sentence for the operator: to the events of a run if there is one, else to the terminal.
@@ -204,6 +220,7 @@ func (s *Session) Close() {
 	if s.Lab != nil {
 		s.Lab.release()
 	}
+	s.voice.Close()
 	s.Trace.Close()
 }
 

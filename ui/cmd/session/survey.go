@@ -203,7 +203,7 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	scope := Scope(a)
 	scope.Fresh = true
 	scope.Wide = s.Wide
-	inv, err := s.VC.Inventory(ctx, scope)
+	inv, err := s.Inventory(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +222,12 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	_ = g.Wait() // errors are stored with the guests
 	inv.APICalls = s.VC.Calls()
 	return inv, ctx.Err()
+}
+
+// Inventory reads an inventory from vCenter.
+func (s *Session) Inventory(ctx context.Context, scope backends.Scope) (*backends.Inventory, error) {
+	defer s.Waiting(ctx, "read the inventory (each call may take 2m)", "vCenter", -1)()
+	return s.VC.Inventory(ctx, scope)
 }
 
 // Scope limits an inventory to the hosts and VMs that the answers name.
@@ -270,6 +276,7 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, backends.Errorf(backends.KindUnreachable, "",
 				"find out what keeps the guest busy, or raise --guest-timeout", "reading it took longer than %s", s.Set.GuestTimeout))
 			defer cancel()
+			defer s.Waiting(ctx, "read the guest", facts[i].VM, s.Set.GuestTimeout)()
 			facts[i] = s.Guests.Survey(ctx, facts[i].VM)
 			return nil
 		})
@@ -284,7 +291,7 @@ func (s *Session) Inspect(ctx context.Context, a *answers.Answers, quick bool) (
 		return s.survey(ctx, a, nil) // Facts reads the hosts
 	}
 	s.Use(a)
-	inv, err := s.VC.Inventory(ctx, Scope(a))
+	inv, err := s.Inventory(ctx, Scope(a))
 	if err == nil {
 		s.Note(inv)
 	}

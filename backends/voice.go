@@ -1,0 +1,183 @@
+package backends
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// longest is the limit of an operation whose own limit only its setter knows: no kind has a longer one.
+const longest = 2 * time.Hour
+
+// told is how many waits are named at a time: those that take longest.
+const told = 3
+
+// A Voice tells what is waited for: everything whenever nothing else was said for a while, and each long wait once in any case. In a
+// run every call to the world is a wait; see guard.
+type Voice struct {
+	every time.Duration
+	say   func(Wait)
+	over  chan struct{}
+	ended sync.WaitGroup
+
+	mu    sync.Mutex
+	spoke time.Time // when the last line was sent
+	waits []*wait   // in the order in which they began
+}
+
+// A Wait is what a voice says: what is waited for, on which target, since when and for how long at most. A notice has a text alone.
+type Wait struct{ What, Target, Text string }
+
+// String returns a wait as one line.
+func (w Wait) String() string {
+	var parts []string
+	for _, s := range []string{w.Target, w.What, w.Text} {
+		if s != "" {
+			parts = append(parts, Clean(s))
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// A wait is one call to the world: for what, on which target, since when and for how long at most.
+type wait struct {
+	what, target string
+	since        time.Time
+	limit        time.Duration // 0: longest; negative: what says it
+	told         bool
+}
+
+func (w *wait) String() string {
+	since := "since " + w.since.Format(time.TimeOnly)
+	if w.limit < 0 {
+		return since
+	}
+	return since + ", at most " + span(cmp.Or(w.limit, longest))
+}
+
+// span formats a limit: 30m, 2h.
+func span(d time.Duration) string {
+	s := d.Round(time.Second).String()
+	if d >= time.Minute && d%time.Minute == 0 {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if d >= time.Hour && d%time.Hour == 0 {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// NewVoice returns a voice that speaks at least every so often while something is waited for, and passes on notices, until it is
+// closed.
+func NewVoice(every time.Duration, notices <-chan string, say func(Wait)) *Voice {
+	v := &Voice{every: every, say: say, spoke: time.Now(), over: make(chan struct{})}
+	v.ended.Go(func() {
+		t := time.NewTicker(v.every / 10)
+		defer t.Stop()
+		for {
+			select {
+			case <-v.over:
+				return
+			case text := <-notices:
+				v.say(Wait{Text: text})
+			case <-t.C:
+				v.tell()
+			}
+		}
+	})
+	return v
+}
+
+// Close makes the voice silent.
+func (v *Voice) Close() {
+	if v != nil {
+		close(v.over)
+		v.ended.Wait()
+	}
+}
+
+// Spoke notes that something was said.
+func (v *Voice) Spoke() {
+	if v != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.spoke = time.Now()
+	}
+}
+
+// tell names the longest waits.
+func (v *Voice) tell() {
+	v.mu.Lock()
+	quiet := time.Since(v.spoke) >= v.every*9/10
+	var now []*wait
+	more := 0
+	for _, w := range v.waits {
+		switch {
+		case !quiet && (w.told || time.Since(w.since) < v.every):
+		case len(now) == told:
+			more++
+		default:
+			w.told = true
+			now = append(now, w)
+		}
+	}
+	if len(now) > 0 {
+		v.spoke = time.Now()
+	}
+	v.mu.Unlock()
+	for i, w := range now {
+		text := w.String()
+		if quiet && more > 0 && i == told-1 {
+			text += fmt.Sprintf("; and for %d more", more)
+		}
+		v.say(Wait{What: w.what, Target: w.target, Text: text})
+	}
+}
+
+type voiceKey struct{}
+
+// WithVoice returns a context whose waits a voice tells.
+func WithVoice(ctx context.Context, v *Voice) context.Context {
+	return context.WithValue(ctx, voiceKey{}, v)
+}
+
+// Waiting notes that something is waited for until the returned function is called: what, on which target, and for how long at most;
+// a negative limit means that what says it. Within a run, the voice of the run tells it.
+func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Duration) (over func()) {
+	if of, is := ctx.Value(voiceKey{}).(*Voice); is {
+		v = of
+	}
+	if v == nil {
+		return func() {}
+	}
+	w := &wait{what: what, target: target, since: time.Now(), limit: limit}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waits = append(v.waits, w)
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.waits = slices.DeleteFunc(v.waits, func(o *wait) bool { return o == w })
+	}
+}
+
+// Waits returns what is waited for: the longest waits, and how many more there are.
+func (v *Voice) Waits() []string {
+	if v == nil {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []string
+	for _, w := range v.waits[:min(told, len(v.waits))] {
+		out = append(out, strings.TrimPrefix(fmt.Sprintf("%s: %s (%s)", w.target, w.what, w), ": "))
+	}
+	if more := len(v.waits) - told; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
