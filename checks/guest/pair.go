@@ -71,7 +71,7 @@ func pathChecks() []checks.Check {
 				want := f.RDMAMAC(p.To)
 				switch {
 				case want == "":
-					return row.Waiting(t, "vCenter knows no MAC of the card in %s", p.To)
+					return row.Waiting(t, "vCenter has no MAC of the card in %s", p.To)
 				case p.PeerMAC == "":
 					return row.Waiting(t, "the client's neighbour table has no entry for %s", p.To)
 				}

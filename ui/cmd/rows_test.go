@@ -19,7 +19,7 @@ var reasons = regexp.MustCompile(strings.Join([]string{
 	`the VM is \w+$`, `could not be read: `, `can only be read by root`, `no peer was tested`, `the small ones did not pass`, // what did not answer
 	`confirmed\.`, `the licence cannot be read`, // what waits for the operator's word
 	`the health check is off`, `no minimum is known for`, `whose parameters this program does not know`, `neither bulletin lists`, // what does not exist
-	`VFs of \S+ cards`, `where no rail has most`, `knows no MAC`, `no RDMA card to be near to`, `does not report which GPU`, `as PVRDMA$`,
+	`VFs of \S+ cards`, `where no rail has most`, `has no MAC of`, `no RDMA card to be near to`, `does not report which GPU`, `as PVRDMA$`,
 	`the guest has no NVIDIA driver`, `nvidia-smi .* (report|has no NIC|describes)`, `mokutil`, `ibv_devinfo reports no`, `needs the module rdma_cm`,
 	`needs three measured pairs`, `from 200G on`, `in both directions`, // what is too little to judge
 }, "|"))
