@@ -16,5 +16,6 @@ while [ "$i" -lt 240 ] && [ -e "$dir/undoing" ]; do
 	sleep 1
 	i=$((i + 1))
 done
+[ ! -e "$dir/undoing" ] || sh "$dir/back" # who began to undo it has been ended
 rm -rf -- "$dir"
 rmdir "$work" 2>/dev/null || : # systemd keeps a unit that failed

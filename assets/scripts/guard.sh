@@ -9,7 +9,7 @@
 #   STEP   description of the step
 #   LIMIT  seconds that the step may take
 #   KEEP   yes: never end the step (package managers, initial RAM disks, installers); undo: its client is the only one that changes
-#          this guest, so that a change of an address that is not confirmed is undone
+#          this guest, so that a change of an address that is not confirmed is undone, also if the client does not wait for it
 #   SUM    SHA-256 of BODY and a newline
 #   BODY   the script of the step; empty: only wait for a step that is running
 #   HELD   the script step.sh, which gets DIR STEP LIMIT KEEP SUM BODY
@@ -40,7 +40,7 @@ waits() {
 }
 
 g_session=
-if [ "$g_keep" = yes ] && command -v setsid >/dev/null 2>&1; then g_session=setsid; fi
+if [ "$g_keep" != no ] && command -v setsid >/dev/null 2>&1; then g_session=setsid; fi
 if command -v flock >/dev/null 2>&1; then
 	flock -n "$g_lock" true || waits
 	# A child of this shell leads no process group, so setsid(1) runs the step in the same process and this shell waits for it:

@@ -104,15 +104,28 @@ func (m *Measurement) Beside() string {
 	return fmt.Sprintf("measured beside other traffic: %.1f Gb/s", m.OtherGbps)
 }
 
-// judgeBeside replaces the cause of a bad result by the traffic beside the test. If both together are what the link carries, the
-// fabric is as expected; otherwise it is not known. A class that is not lossless stays so.
+// judgeBeside names the traffic beside a bad result. It explains a failure if both together are what the link carries, unless losses are
+// not counted: what is sent again is traffic, too. It explains none that is far below the link also together. A class that is not
+// lossless stays so.
 func (m *Measurement) judgeBeside(b sizing.Bands) {
 	if m.OtherGbps <= 0 || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail || m.Lossless != nil && m.Lossless.Verdict == VerdictFail ||
 		strings.HasPrefix(m.Hint, "TCP fallback") {
 		return
 	}
-	m.Verdict, m.Hint = VerdictUnknown, m.Beside()+"; measure again without it"
-	if both := m.AchievedGbps/factor(m.Test) + m.OtherGbps; !m.isLatency() && both >= b.PassShare*m.LinkGbps {
-		m.Verdict, m.Hint = VerdictWarn, fmt.Sprintf("%s, which is what the link carries together with the test; measure again without it", m.Beside())
+	const again = "; measure again without it"
+	both := m.AchievedGbps/factor(m.Test) + m.OtherGbps
+	switch _, _, counted := m.Lost(); {
+	case m.Verdict == VerdictWarn:
+		m.Hint = m.Beside() + again
+	case m.isLatency():
+		m.Verdict, m.Hint = VerdictUnknown, m.Beside()+again
+	case both < b.WarnShare*m.LinkGbps:
+		m.Hint = m.Beside() + ", which does not explain it: " + m.Hint
+	case !counted:
+		m.Verdict, m.Hint = VerdictUnknown, m.Beside()+", or sent again after losses, which nothing counts here"+again
+	case both >= b.PassShare*m.LinkGbps:
+		m.Verdict, m.Hint = VerdictWarn, m.Beside()+", which is what the link carries together with the test"+again
+	default:
+		m.Verdict, m.Hint = VerdictUnknown, m.Beside()+again
 	}
 }

@@ -101,7 +101,7 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 // Words of 4 bytes in port_xmit_data (kernel, sysfs-class-infiniband) beyond those of the test are traffic of others, and then a bad
 // result has another hint; the priorities of a pNIC count too.
 func TestTrafficOfOthers(t *testing.T) {
-	const zero = "port_xmit_data 0\nport_rcv_data 0\ntx_prio0_bytes 7\n"
+	const zero = "port_xmit_data 0\nport_rcv_data 0\ntx_prio0_bytes 7\npacket_seq_err 0\n"
 	for _, c := range []struct {
 		name     string
 		gbps     float64
@@ -114,9 +114,13 @@ func TestTrafficOfOthers(t *testing.T) {
 		{"slow, received by others", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 900000000000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
 		{"slow, and the other way", 40, "port_xmit_data 16384000\nport_rcv_data 900000000000", "port_rcv_data 16384000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
 		{"slow, on the whole port", 40, "port_xmit_data 16384000\ntx_prio0_bytes 900000000000", "", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, and losses are not counted", 40, "port_xmit_data 900000000000", "", "unknown", "measured beside other traffic: 100.0 Gb/s, or sent again"},
 		{"fast beside others", 97, "port_xmit_data 900000000000", "", "pass", ""},
 	} {
 		g := &guests{gbps: c.gbps, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero}, after: map[string]string{"vm-1": c.from + "\n", "vm-2": c.to + "\n"}}
+		if c.name != "slow, and losses are not counted" {
+			g.after["vm-1"] += "packet_seq_err 0\n"
+		}
 		m := inClass(t, g, nil)[0]
 		if m.Verdict != c.verdict || !strings.Contains(m.Hint, c.says) || (m.OtherGbps > 0) == (c.verdict == perftest.VerdictFail) {
 			t.Errorf("%s: %s, %.1f Gb/s of others, %q", c.name, m.Verdict, m.OtherGbps, m.Hint)

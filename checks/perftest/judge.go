@@ -211,7 +211,8 @@ func compare(all []Measurement, mode string) {
 			m.Hint = "small messages are fast enough; large ones are limited by the bandwidth of this pair: see " + SendBandwidth
 		}
 		best, ok := many[m.Pair()]
-		if ok && m.OtherGbps == 0 && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" && !m.misshapen(mode) {
+		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && m.Error == "" && !m.misshapen(mode) &&
+			(m.Verdict == VerdictWarn || m.Verdict == VerdictFail || m.Verdict == VerdictUnknown && m.OtherGbps > 0) {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("one queue pair does not fill this link, but four do (%.1f Gb/s): the path is fine, let applications use several", best.AchievedGbps)
 		}

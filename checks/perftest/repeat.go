@@ -59,12 +59,14 @@ func median(runs []Measurement) Measurement {
 	if mid := middle(figures); mid > 0 {
 		m.Spread = 100 * (slices.Max(figures) - slices.Min(figures)) / mid
 	}
+	beside := []float64{m.OtherGbps}
 	for _, run := range runs[1:] {
-		m.Counters, m.OtherGbps = m.Counters.plus(run.Counters), max(m.OtherGbps, run.OtherGbps)
+		m.Counters, beside = m.Counters.plus(run.Counters), append(beside, run.OtherGbps)
 		if m.Packets != nil && run.Packets != nil {
 			m.Packets = new(*m.Packets + *run.Packets)
 		}
 	}
+	m.OtherGbps = middle(beside)
 	return m
 }
 

@@ -131,7 +131,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	defer log.close()
 	tick := time.NewTicker(attachPoll)
 	defer tick.Stop()
-	process := 0
+	process := journal.Process(state, sum.VCenter, run) // it measures when it has released its lock
 	for ended := false; ; {
 		going := journal.Running(state, sum.VCenter, run) // checked first: what the run writes until its end is still read
 		if err := log.read(sink); err != nil {

@@ -137,7 +137,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if len(measured) == 0 {
 		switch {
 		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
-			err = console.Usage("name hosts with at least two VMs of the answers, or omit --limit", "%s", noPair(a, f.limit))
+			err = backends.Errorf(backends.KindRefused, "", "name hosts with at least two VMs of the answers, or omit --limit", "%s", noPair(a, f.limit))
 		case err == nil && ctx.Err() == nil && len(loads) > 0 && pairs == "none":
 			err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: the fabric was not loaded, and nothing was measured")
 		case ctx.Err() != nil:

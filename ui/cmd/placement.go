@@ -23,7 +23,7 @@ import (
 const placementFile = "placement.json"
 
 // attempt returns the records since the attempt began whose placement is recorded, and whether that attempt has ended. An attempt that
-// was cut off is continued by the next one.
+// was cut off, interrupted or ended by an error moved no VM back, and is continued by the next one.
 func attempt(all []journal.Record) (since []journal.Record, ended bool) {
 	since = all
 	for i, r := range all {
@@ -31,7 +31,7 @@ func attempt(all []journal.Record) (since []journal.Record, ended bool) {
 		case r.Type == journal.TypeBegin && ended:
 			since, ended = all[i:], false
 		case r.Type == journal.TypeResult:
-			ended = true
+			ended = r.Err == "" && r.Status != string(engine.StatusInterrupted)
 		}
 	}
 	return since, ended

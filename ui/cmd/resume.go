@@ -201,6 +201,13 @@ func endedLab(st *journal.State, err error) error {
 		"the run used a lab that no longer answers: %w", err)
 }
 
+// lock takes the lock of a run and what it changes, on this machine.
+func (r *runner) lock(ctx context.Context, inv *backends.Inventory, run string, changes []plan.Change) (*journal.Lock, error) {
+	return journal.Acquire(ctx, r.s.Set.StateDir, inv.VCenter.InstanceUUID, journal.Holder{
+		Run: run, PID: os.Getpid(), User: localUser(), Since: r.env.Now(), Targets: touched(r.a, inv, r.flags.limit, changes),
+	})
+}
+
 // carryOn reads the inventory again, shows the remaining changes of a resume or rollback, and makes them.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
 	r.until, r.skipAway = windowEnd(r.env, r.a), c.skipAway
@@ -212,10 +219,14 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err := st.Same(inv.VCenter.InstanceUUID, ""); err != nil {
 		return err // before anything is planned for, or waited for on, another vCenter
 	}
-	if cut := interruptedGuests(st); len(cut) > 0 && !journal.Running(r.s.Set.StateDir, inv.VCenter.InstanceUUID, run) {
-		r.settle(ctx, cut)
-		if inv, err = r.s.Survey(ctx, r.a); err != nil {
-			return err
+	if cut := interruptedGuests(st); len(cut) > 0 {
+		// Settling undoes what nobody has confirmed, so that no other run may be at work there. The one who is, is named below.
+		if lock, err := r.lock(ctx, inv, run, recordedChanges(st)); err == nil {
+			r.settle(ctx, cut)
+			lock.Release()
+			if inv, err = r.s.Survey(ctx, r.a); err != nil {
+				return err
+			}
 		}
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
@@ -251,11 +262,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	lock, err := journal.Acquire(ctx, r.s.Set.StateDir, inv.VCenter.InstanceUUID,
-		journal.Holder{
-			Run: run, PID: os.Getpid(), User: localUser(), Since: r.env.Now(),
-			Targets: touched(r.a, inv, r.flags.limit, slices.Concat(next.Changes, recordedChanges(st))),
-		})
+	lock, err := r.lock(ctx, inv, run, slices.Concat(next.Changes, recordedChanges(st)))
 	if err != nil {
 		return err
 	}

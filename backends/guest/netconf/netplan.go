@@ -41,7 +41,7 @@ func (p netplan) add(files []File, links []Link, a Static) (File, error) {
 	l, _ := linkOf(links, a.NIC)
 	renderer, by := all.rendererFor(l)
 	if why, hint := p.idle(renderer); why != "" {
-		return File{}, &Refusal{File: by, Why: why, Hint: hint}
+		return File{}, &Refusal{File: cmp.Or(by, "/etc/netplan"), Why: why, Hint: hint}
 	}
 	for _, s := range all.stanzas {
 		if name := s.text("set-name"); s.fits(l) && name != "" && name != a.Name {
@@ -213,8 +213,8 @@ func Pending(files, generated []File, links []Link) error {
 			there := slices.ContainsFunc(pair[1], func(o File) bool { return path.Base(o.Path) == base })
 			switch s := p.stanzaOf(f.Path); {
 			case there || !generatedName.MatchString(base) || strings.HasSuffix(base, ".netdev"):
-			case strings.Contains(base, ownName):
-				return nil
+			case strings.Contains(base, ownName) || slices.ContainsFunc(files, func(o File) bool { return o.Path == path.Join(keyfileDirs[0], base) }):
+				// Ours; or one that NetworkManager keeps in /etc since somebody edited it there.
 			case s != nil:
 				refuse(s.file, "the stanza "+s.id)
 			default:

@@ -89,8 +89,9 @@ func (s *Session) endTurn(lease *vsphere.Lease) {
 func (s *Session) awaitTurn(ctx context.Context, tell func(string)) (*vsphere.Lease, vsphere.Holder, error) {
 	began, limit := s.Env.Now(), cmp.Or(s.Patience, turnLimit)
 	var h vsphere.Holder
-	var spoke, nameless time.Time
-	for tries := 0; ; {
+	var spoke, nameless time.Time // since when the holder under unnamed has no name
+	var unnamed int32
+	for tries, stuck := 0, 0; ; {
 		now, err := s.VC.Now(ctx) // never this machine's clock: the other run may be on another
 		var lease *vsphere.Lease
 		var other *vsphere.Holder
@@ -103,6 +104,12 @@ func (s *Session) awaitTurn(ctx context.Context, tell func(string)) (*vsphere.Le
 			lease, other, key, err = s.VC.TakeLease(ctx, backends.Ref{Type: backends.TypeVCenter, Name: s.Set.URL}, h)
 		}
 		waited := s.Env.Now().Sub(began)
+		if err == nil {
+			tries = 0
+		}
+		if other == nil || other.Run != "" || key != unnamed {
+			nameless, unnamed = time.Time{}, key
+		}
 		switch {
 		case lease != nil:
 			return lease, h, nil
@@ -111,9 +118,13 @@ func (s *Session) awaitTurn(ctx context.Context, tell func(string)) (*vsphere.Le
 				return nil, h, err
 			}
 		case other.Dead() || other.Run != "" && now.After(other.Until) || other.Run == "" && !nameless.IsZero() && s.Env.Now().Sub(nameless) > turnName:
-			_ = s.VC.BreakLease(ctx, backends.Ref{Type: backends.TypeVCenter, Name: s.Set.URL}, key, *other) // the next attempt shows whether it is gone
-			nameless = time.Time{}
-			continue
+			err := s.VC.BreakLease(ctx, backends.Ref{Type: backends.TypeVCenter, Name: s.Set.URL}, key, *other)
+			if nameless = (time.Time{}); err == nil {
+				continue // the next attempt shows whether it is gone
+			}
+			if stuck++; stuck == turnTries {
+				return nil, h, err
+			}
 		case waited >= limit:
 			return nil, h, fmt.Errorf("%s still measured after %s", other, limit)
 		case other.Run == "" && nameless.IsZero():
