@@ -135,6 +135,19 @@ func TestReboot(t *testing.T) {
 	}
 }
 
+// A bracket whose opening was interrupted before anything was sent can be closed: vCenter reboots no host outside maintenance mode.
+func TestRebootThatWasNeverOpened(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3, RebootTime: 100 * time.Millisecond})
+	host := backends.HostRef("esx-02")
+	b := c.Brackets()[backends.BracketReboot]
+	if err := b.Close(t.Context(), host, stateOf(t, b, host), nil); err != nil || len(l.World().Log.Outages()) != 1 {
+		t.Errorf("%d outages, %v", len(l.World().Log.Outages()), err)
+	}
+	if v := stateOf(t, c.Brackets()[backends.BracketMaintenance], host); v != backends.ValueOf("normal") {
+		t.Errorf("afterwards it is %s", v)
+	}
+}
+
 func TestRebootNeverEnds(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, RebootTime: time.Second, Faults: []string{"host=esx-02,do=reboot-never"}})
 	host := backends.HostRef("esx-02")

@@ -96,6 +96,9 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	if away || !before.over(h, false) {
 		// A disconnected host may be in the middle of the reboot that a crashed run did not wait for.
 		if !away {
+			if err := b.enter(ctx, t, nil); err != nil { // the bracket's opening may have been interrupted before the host was in it
+				return err
+			}
 			if err := b.send(ctx, t, h, before); err != nil {
 				return wire.Explain(err, t.Name, what)
 			}
