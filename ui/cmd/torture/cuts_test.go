@@ -127,12 +127,6 @@ func (s *site) cutAt(cable *cable, c course, piece int, short, resume bool) stri
 	if !short {
 		limit, refuse = 2*time.Second, math.MaxInt
 	}
-	where := map[string]string{}
-	s.lab.World().View(func(st *world.State) {
-		for _, v := range st.VMs {
-			where[v.Name] = v.Host
-		}
-	})
 	cable.reset(piece, refuse)
 	got := s.start("calls:"+limit.String(), s.apply()...).end()
 	_, when := cable.reset(0, 0)
@@ -173,12 +167,6 @@ func (s *site) cutAt(cable *cable, c course, piece int, short, resume bool) stri
 		}
 	}
 	s.forget()
-	_ = s.lab.World().Update(func(st *world.State) ([]world.Event, error) { // DRS may leave both where a card is for one
-		for i := range st.VMs {
-			st.VMs[i].Host = where[st.VMs[i].Name]
-		}
-		return nil, nil
-	})
 	return row
 }
 
@@ -211,6 +199,12 @@ func cuts(t *testing.T, n int) {
 			t.Parallel()
 			s := serve(t, m)
 			cable := s.cabled()
+			where := map[string]string{}
+			s.lab.World().View(func(st *world.State) {
+				for _, v := range st.VMs {
+					where[v.Name] = v.Host
+				}
+			})
 			c := s.undisturbed()
 			cable.reset(0, 0)
 			if got := s.here(0, s.apply()...); got.code != 0 {
@@ -223,6 +217,12 @@ func cuts(t *testing.T, n int) {
 			s.forget()
 			var rows []string
 			for i := range n {
+				_ = s.lab.World().Update(func(st *world.State) ([]world.Event, error) { // DRS may leave two where a card is for one
+					for _, v := range st.VMs {
+						v.Host = where[v.Name]
+					}
+					return nil, nil
+				})
 				rows = append(rows, s.cutAt(cable, c, pieces*(2*i+1)/(2*n), i%2 == 0, i/2%2 == 0))
 			}
 			t.Logf("%s, a run has %d pieces of data:\n%s", m.name, pieces, strings.Join(rows, "\n"))
