@@ -1,6 +1,7 @@
 package vsphere_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -239,14 +240,15 @@ func TestSSHInLockdown(t *testing.T) {
 }
 
 func TestSSHFaults(t *testing.T) {
-	for _, fault := range []string{"method=StartService,nth=1,do=drop-after", "method=StartService,nth=1,do=fault:InvalidState", "method=StartService,nth=1,do=drop"} {
+	for _, fault := range []string{"method=StartService,nth=1,do=drop-after", "method=StartService,nth=1,do=fault:InvalidState",
+		"method=StartService,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop-after", "method=EnableRuleset,nth=1,do=drop-after"} {
 		t.Run(fault, func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{fault}})
 			host, b := backends.HostRef("esx-01"), c.Brackets()[backends.BracketSSH]
 			before := stateOf(t, b, host)
 			err := b.Open(t.Context(), host, nil)
-			if running := stateOf(t, b, host) == backends.ValueOf(map[string]bool{"running": true, "open": true}); running != (err == nil) {
-				t.Fatalf("running %t, but %v", running, err)
+			if running := stateOf(t, b, host) == backends.ValueOf(map[string]bool{"running": true, "open": true}); running != (err == nil) || err != nil && !strings.Contains(fault, "fault:") {
+				t.Fatalf("running %t, %v", running, err)
 			}
 			if err := b.Open(t.Context(), host, nil); err != nil {
 				t.Fatalf("again: %v", err)
@@ -261,4 +263,17 @@ func TestSSHFaults(t *testing.T) {
 	}
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=StartService,do=fault:NoPermission"}})
 	check(t, c.Brackets()[backends.BracketSSH].Open(t.Context(), backends.HostRef("esx-01"), nil), backends.KindPermission, "start the SSH service")
+}
+
+// A host is asked to look at its devices before they are read: a lost answer to that costs nothing.
+func TestLostAnswerToARefresh(t *testing.T) {
+	for _, do := range []string{"drop", "drop-after"} {
+		l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=Refresh,nth=1,do=" + do}})
+		var pci string
+		l.World().View(func(s *events.State) { pci = s.Hosts[0].PNICs[2].PCI })
+		read := backends.Setting{Kind: backends.KindActivePassthrough, Target: backends.HostRef("esx-01"), Name: pci}
+		if v, err := c.Setters()[read.Kind].Read(t.Context(), read); err != nil || v != backends.ValueOf(false) {
+			t.Errorf("%s: %s, %v", do, v, err)
+		}
+	}
 }

@@ -216,7 +216,7 @@ type passedSetter struct{ passthru }
 
 func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	if err := s.refresh(ctx, t); err != nil {
-		return backends.Absent, err
+		return backends.Absent, wire.Explain(err, t.Target.Name, "see whether "+t.Name+" is passed through")
 	}
 	info, err := s.info(ctx, t, "see whether "+t.Name+" is passed through")
 	if err != nil {

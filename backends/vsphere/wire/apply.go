@@ -68,7 +68,10 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 	for try := 1; ; try++ {
 		got, same, err := read()
 		if err != nil {
-			return Explain(err, target, what+": read it back")
+			if err = Explain(err, target, what+": read it back"); backends.KindOf(err) == backends.KindTransient && try < Tries && Pause(ctx, try) {
+				continue
+			}
+			return err
 		}
 		if same {
 			return nil

@@ -11,11 +11,12 @@ import (
 )
 
 // repeated are the methods that are called again after a broken connection, whatever the first call did. All others are left to the
-// caller, who first reads the current state. Add only methods that change nothing.
+// caller, who first reads the current state. Add only methods that change nothing, or make
+// vCenter read a host once more.
 var repeated = []string{
 	"ContinueRetrievePropertiesEx", "CreateContainerView", "DestroyView", "FetchSoftwarePackages", "GetCurrentTime", "GetServiceContent",
 	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",
-	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "RetrievePropertiesEx", "RetrieveVendorDeviceGroupInfo",
+	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "Refresh", "RefreshFirewall", "RefreshServices", "RetrievePropertiesEx", "RetrieveVendorDeviceGroupInfo",
 }
 
 // TestOnlyReadsAreRepeated goes through every method that the program's source calls.

@@ -159,13 +159,13 @@ func (c *Config) outage() time.Duration {
 	return outage
 }
 
-// reads reports whether a method changes nothing in vCenter except this session's views. A method that starts a task is not a read,
-// whatever its name.
+// reads reports whether a method changes nothing except this session's views and, for a refresh, what vCenter knows of a host. A
+// method that starts a task is not a read, whatever its name.
 func reads(method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false
 	}
-	for _, prefix := range []string{"Retrieve", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView"} {
+	for _, prefix := range []string{"Retrieve", "Refresh", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView"} {
 		if strings.HasPrefix(method, prefix) {
 			return true
 		}
