@@ -28,17 +28,11 @@ func (r *Record) Has(label string) bool {
 	return ok
 }
 
-// Len is the number of fields.
-func (r *Record) Len() int { return len(r.values) }
-
 // Str returns the value of a label; nil for the words of IsNull.
 func (r *Record) Str(label string) *string { return Str(r.values[label]) }
 
 // Bool reads a truth value.
 func (r *Record) Bool(label string) *bool { return Bool(r.values[label]) }
-
-// Int reads a number.
-func (r *Record) Int(label string) *int64 { return Int(r.values[label]) }
 
 // Opening says how records begin. With First, a record begins at that label; with Head, at a line that Head accepts; with both,
 // at a line that Head accepts and that the label First follows. With neither the text is one record. Fields before the first

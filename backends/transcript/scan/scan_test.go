@@ -2,7 +2,6 @@ package scan_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -77,44 +76,6 @@ func TestMessageIsFlat(t *testing.T) {
 	got, err := json.Marshal(e.Errors)
 	if want := `[{"code":"connect_failed","peer":"vm-01:18515","text":"line"}]`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), want %s", got, err, want)
-	}
-}
-
-func TestTable(t *testing.T) {
-	titles := []string{"Name", "PCI Device", "Driver", "Admin Status", "MTU", "Description"}
-	for _, c := range []struct {
-		name, head, rule, row string
-		want                  []string
-	}{
-		{"left aligned", "Name    PCI Device    Driver  MTU  Description", "------  ------------  ------  ----  -----------",
-			"vmnic0  0000:1a:00.0  nmlx5   9000  A NIC", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "9000", "A NIC"}},
-		{"empty cell", "Name    PCI Device    Driver  MTU   Description", "------  ------------  ------  ----  -----------",
-			"vmnic0  0000:1a:00.0          9000  A NIC", []string{"vmnic0", "0000:1a:00.0", "", "9000", "A NIC"}},
-		{"right aligned", "  Name    PCI Device  Driver   MTU", "",
-			"vmnic0  0000:1a:00.0          9000", []string{"vmnic0", "0000:1a:00.0", "", "9000", ""}},
-		{"tabs", "Name\tPCI Device\tDriver\tMTU", "", "vmnic0\t0000:1a:00.0\tnmlx5\t1500", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "1500", ""}},
-		{"single blanks", "Name PCI Device Driver MTU", "", "vmnic0 0000:1a:00.0 nmlx5 1500", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "1500", ""}},
-		{"full cell before one blank", "Name   Driver MTU   Description", "------ ------ ----- -----------",
-			"vmnic0 nmlx5c 1500  A NIC of ours", []string{"vmnic0", "", "nmlx5c", "1500", "A NIC of ours"}},
-		{"unknown column", "Name    Colour  MTU", "", "vmnic0  red     1500", []string{"vmnic0", "", "", "1500", ""}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h := scan.NewHeader(c.head, 2, titles...)
-			if h == nil {
-				t.Fatal("no header")
-			}
-			if c.rule != "" && !h.Rule(c.rule) {
-				t.Error("the dashes were not seen")
-			}
-			r := h.Row(c.row)
-			got := []string{r.At("Name"), r.At("PCI Device"), r.At("Driver"), r.At("MTU"), r.At("Description")}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-	if scan.NewHeader("Names of things", 1, titles...) != nil {
-		t.Error("a part of a word is no title")
 	}
 }
 
