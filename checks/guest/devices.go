@@ -40,7 +40,7 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Preflight: true, Fix: checks.Manual,
+			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
 			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// systemd checks when systemd keeps units in memory, which the lab imitates (TestUnitsInMemory), and that a step ends the watch over a
-// change of an address that a killed run has not confirmed.
+// systemd checks when systemd keeps units in memory, which the lab imitates (TestUnitsInMemory), and that nothing is left of the watch
+// over a change of an address that a killed run has not confirmed: who may undo it does so at once, and any step does if the watch is gone.
 func (s *site) systemd(m *machine) {
 	s.scenario("systemd keeps units in memory as the lab does", func(t *testing.T) {
 		script, err := os.ReadFile("../testdata/systemd/units.sh")
@@ -34,11 +34,11 @@ func (s *site) systemd(m *machine) {
 		// A change without a file and an address: only its watch is of interest.
 		set := ssh.Script("address-set.sh", dir, work, unit, assets.Script("address-watch.sh"), "600", "rm "+dir+"/undoing",
 			ssh.Script("address-end.sh", dir, unit, work), ":", "/etc/none", "/etc/.none.", "", "", "", "lo", "", "0", "", "", "", "1", "1", "", "")
-		step := ssh.Script("guard.sh", work, "/root", "wait for an earlier step", "60", "no", "", "", assets.Script("step.sh"))
 		const left = "\nsystemctl list-units --all --no-legend --plain 'rdma-setup-watch*'; pgrep -fl '[r]dma-setup/address'; ls -d " + work + " 2>/dev/null || :"
-		for what, happens := range map[string]string{"waits": ":", "was killed": "systemctl kill -s KILL " + unit} {
+		for what, c := range map[string]struct{ happens, keep string }{"waits": {":", "undo"}, "was killed": {"systemctl kill -s KILL " + unit, "no"}} {
+			step := ssh.Script("guard.sh", work, "/root", "wait for an earlier step", "60", c.keep, "", "", assets.Script("step.sh"))
 			m.run("mkdir -p " + work + "\n" + set)
-			m.run(happens)
+			m.run(c.happens)
 			if m.run(left) == "" {
 				t.Fatalf("no watch %s", what)
 			}

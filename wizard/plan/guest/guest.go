@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -138,12 +136,7 @@ func (g *guestPart) files() bool {
 	names, coming := map[string]bool{}, false
 	for _, n := range g.v.Nets {
 		if mac := current.RDMAMAC(g.v.VM, f, n.PortGroup); mac != "" && f.Interface(mac) != nil {
-			i := f.Interface(mac)
-			if names[i.Name] = true; renamed(i.Config, n.PortGroup) {
-				g.Object(g.ref, checkPersist, "roll back the run that wrote it, or remove the file", "%s, which an earlier run wrote for another name of "+
-					"port group %s, decides for %s", i.Config, n.PortGroup, i.Name)
-				return slices.Contains(g.Options.Skip, checkPersist)
-			}
+			names[f.Interface(mac).Name] = true
 		} else {
 			coming = true
 		}
@@ -163,12 +156,6 @@ func (g *guestPart) files() bool {
 		return slices.Contains(g.Options.Skip, checkPersist)
 	}
 	return true
-}
-
-// renamed reports whether a file of this program belongs to a port group of another name.
-func renamed(file, portGroup string) bool {
-	_, slug, ours := strings.Cut(path.Base(file), "rdma-setup-")
-	return ours && strings.TrimSuffix(slug, path.Ext(slug)) != netconf.Slug(portGroup)
 }
 
 // subnet refuses a second interface in one subnet: each would answer for the other (RoCE SR-IOV Setup and Performance Study on

@@ -120,10 +120,6 @@ func TestRefusalsByInventory(t *testing.T) {
 		"unknown distribution":                                   {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},
 		"second interface in the subnet": {func(w world) { w.inv.Guests[1].Interfaces[0].Addresses = []string{"192.168.50.200/24"} },
 			"guest/vm-02", "GST-SUBNET-015", "in the subnet of ens192"},
-		"port group renamed since": {func(w world) {
-			w.inv.VMs[1].Adapters = append(w.inv.VMs[1].Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", MAC: "m"})
-			w.inv.Guests[1].Interfaces = append(w.inv.Guests[1].Interfaces, backends.Interface{Name: "ens224f0", MAC: "m", Config: "/etc/netplan/60-rdma-setup-RDMA.yaml"})
-		}, "guest/vm-02", "GST-IPPERSIST-018", "60-rdma-setup-RDMA.yaml, which an earlier run wrote"},
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
 		"switch version too new":     {func(w world) { w.a.Switch.Version = "8.0.3"; w.inv.Hosts[1].Version = "8.0.1" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "newer than ESXi 8.0.1 of esx-02"},
 		"no version fits":            {func(w world) { w.inv.Hosts[1].Version = "6.7.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version"},
