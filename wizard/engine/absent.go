@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -40,7 +41,7 @@ func (r *runner) wasGone(b plan.Bracket) bool {
 	})
 }
 
-func waitID(t backends.Ref) string { return "answer/" + t.String() }
+func waitID(t backends.Ref) string { return journal.WaitPrefix + t.String() }
 
 // awaited returns the targets that a plan waits for and that were not waited for in this attempt yet.
 func (r *runner) awaited(p *plan.Plan) []plan.Refusal {

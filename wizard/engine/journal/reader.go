@@ -238,6 +238,9 @@ func openFile(root, run, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// WaitPrefix begins the ids of nodes that only wait for a target. They are in the log of a run, and not in its journal: they change nothing.
+const WaitPrefix = "answer/"
+
 // complete compares a journal with the log of its run. The log mentions an operation only after the journal has announced it, so
 // additional operations in the log show that records at the end of the journal are missing. A missing log proves nothing.
 func (s *State) complete(root, run string) error {
@@ -283,7 +286,7 @@ func (s *State) lost(root, run string) ([]string, error) {
 				Node  string `json:"node"`
 			}
 			if json.Unmarshal(b, &e) == nil && e.Event == "done" {
-				if node := strings.TrimPrefix(e.Node, "open "); node != "" && !known[node] {
+				if node := strings.TrimPrefix(e.Node, "open "); node != "" && !known[node] && !strings.HasPrefix(node, WaitPrefix) {
 					known[node] = true
 					lost = append(lost, node)
 				}
