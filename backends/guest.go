@@ -3,6 +3,7 @@ package backends
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -187,6 +188,21 @@ func (p FileProblem) String() string {
 		return fmt.Sprintf("%s, line %d: %s", p.File, p.Line, p.Why)
 	}
 	return p.File + ": " + p.Why
+}
+
+// NetComing returns the file that prevents an address of this program on an adapter that the guest gets later, by any name.
+func (g *Guest) NetComing() *FileProblem {
+	for _, name := range slices.Sorted(maps.Keys(g.NetRivals)) {
+		if slices.ContainsFunc(g.Interfaces, func(i Interface) bool { return i.Name == name }) {
+			continue
+		}
+		p := g.NetRivals[name]
+		if name != "" {
+			p.Why += " (the new adapter may be called " + name + ")"
+		}
+		return &p
+	}
+	return nil
 }
 
 // An Interface is a network interface in a guest.

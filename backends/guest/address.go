@@ -180,7 +180,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	if m := n.master[i.Name]; m != "" {
 		return refuse("Remove the interface from the bond or bridge first.", "will not change interface %s: it is a member of %s", i.Name, m)
 	}
-	t := turn{nonce: nonce(), system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
+	t := turn{nonce: nonce(), system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: backends.Slug(s.Name)}
 	static := netconf.Static{NIC: t.nic, PortGroup: s.Name}
 	var want backends.AddressSpec
 	if !to.IsAbsent() {
@@ -342,7 +342,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if !f.State.IsAbsent() && f.State.Decode(&st) != nil { // for example a link, to which nothing was written
 		return a.g.putBack(ctx, vm, kept)
 	}
-	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
+	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: backends.Slug(s.Name),
 		file: f.Name, content: string(f.Content), missing: f.State.IsAbsent(), mode: st.Mode, owner: st.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
 		rules: n.rulesBut(i, k.Tables...),
 		uuid:  netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}

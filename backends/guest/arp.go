@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -159,7 +158,7 @@ func (a arp) find(ctx context.Context, s backends.Setting) (*backends.Interface,
 	return i, err
 }
 
-func arpFile(portGroup string) string { return arpPrefix + netconf.Slug(portGroup) + ".conf" }
+func arpFile(portGroup string) string { return arpPrefix + backends.Slug(portGroup) + ".conf" }
 
 // Read returns the active and persistent values, Partial if they are only one of both, Absent if there is no file of this
 // program.

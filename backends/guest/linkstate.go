@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -62,13 +61,12 @@ func (n *network) differs(before *network, ours string) []string {
 func (n *network) withoutOurs() *network {
 	others := n.without(func(i backends.Interface) bool {
 		c, _ := n.of(i.Name)
-		return isOurNetwork(c)
+		_, ours := backends.NetFileOf(c.File)
+		return ours
 	})
 	others.powered = true
 	return others
 }
-
-func isOurNetwork(c netconf.Effective) bool { return strings.Contains(path.Base(c.File), "rdma-setup") }
 
 // without returns a network without some interfaces.
 func (n *network) without(drop func(backends.Interface) bool) *network {
@@ -85,7 +83,8 @@ func (n *network) without(drop func(backends.Interface) bool) *network {
 func (n *network) present(in *network) *network {
 	return n.without(func(was backends.Interface) bool {
 		_, named := n.of(was.Name)
-		if now, _ := in.of(was.Name); !named && isOurNetwork(now) {
+		now, _ := in.of(was.Name)
+		if _, ours := backends.NetFileOf(now.File); !named && ours {
 			return true
 		}
 		return !was.Virtual && was.MAC != "" && !slices.ContainsFunc(in.interfaces, func(i backends.Interface) bool { return i.MAC == was.MAC })

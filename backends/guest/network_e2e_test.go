@@ -42,7 +42,7 @@ until_true 120 "networkd on the bus" networkctl reload`, ""},
 			if !ok {
 				t.Fatal("nothing to write")
 			}
-			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: netconf.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
+			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: backends.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
 			again := there // each turn has a nonce of its own: the watch of the first may still sleep, and then removes its directory
 			again.nonce = "3"
 			back := there

@@ -62,6 +62,9 @@ func guestMutations() []mutation {
 			g.NetInvalid = &backends.FileProblem{File: "/etc/netplan/95-broken.yaml", Line: 5}
 		}), ""},
 		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
+			g.NetRivals, g.Interfaces = map[string]backends.FileProblem{"": {File: "/etc/netplan/00.yaml"}}, g.Interfaces[:1]
+		}), ""},
+		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.NetShared = &backends.FileProblem{File: "/etc/netplan/60-rdma-setup-PG.yaml"}
 		}), ""},
 		{"GST-GID-019", p, checks.Warn, verbs(func(d *backends.VerbsDevice) { d.GIDs[0].IPv4 = "" }), ""},

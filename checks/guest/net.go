@@ -117,7 +117,7 @@ func guestNetChecks() []checks.Check {
 		{
 			ID: "GST-NETFILES-044", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual,
 			Source:   "netplan bug 1746842; netplan reference, General structure",
-			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, or an earlier release has changed a stanza of another file",
+			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, one stands in the way of a new adapter, or an earlier release has changed a stanza of another file",
 			Remedy:   "Write a configuration for the interface.",
 			Run:      eachGuest(netFiles),
 		},
@@ -165,6 +165,11 @@ func netFiles(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer 
 		if i := p.Netdev(g); i != nil {
 			rdma[i.Name] = true
 		}
+	}
+	if p := g.NetComing(); p != nil && len(rdma) < len(f.Networks(g.VM)) {
+		a := row.Fail(t, "%s", p)
+		a.Remedy = cmp.Or(p.Remedy, a.Remedy)
+		return a
 	}
 	for _, i := range g.Interfaces {
 		auto := i.DHCP && g.NetConfig == "networkmanager" // by NetworkManager's automatic profile (NetworkManager.conf(5), no-auto-default)

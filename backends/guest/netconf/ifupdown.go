@@ -36,7 +36,9 @@ const (
 	interfacesDir  = "/etc/network/interfaces.d/"
 )
 
-func (ifupdown) own(a Static) string { return interfacesDir + "rdma-setup-" + Slug(a.PortGroup) }
+func (ifupdown) own(a Static) string {
+	return interfacesDir + "rdma-setup-" + backends.Slug(a.PortGroup)
+}
 
 func (p ifupdown) add(files []File, _ []Link, a Static) (File, error) {
 	f := File{p.own(a), interfacesText(a)}

@@ -3,8 +3,6 @@
 package netconf
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"io/fs"
 	"net/netip"
 	"path"
@@ -85,24 +83,6 @@ func (s System) Mode() fs.FileMode {
 		return 0o600
 	}
 	return 0o644
-}
-
-// Slug returns a file name for a port group's name; if that loses characters, a part of its hash keeps names distinct.
-func Slug(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			b.WriteRune(r)
-		} else if !strings.HasSuffix(b.String(), "-") {
-			b.WriteByte('-')
-		}
-	}
-	s := strings.Trim(b.String(), "-")
-	if s == name && s != "" && len(s) <= 40 {
-		return s
-	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.Trim(s[:min(len(s), 32)]+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
 // ownComment begins every file of this program.

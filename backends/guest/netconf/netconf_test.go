@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 )
 
@@ -104,7 +105,7 @@ func TestDetect(t *testing.T) {
 func TestSlug(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"RDMA-PG", "RDMA PG", "RDMA/PG", "RDMA%2fPG", "../../etc/passwd", "$(reboot)", "", "数据", strings.Repeat("x", 200), "a\nb", "a b"} {
-		s := netconf.Slug(name)
+		s := backends.Slug(name)
 		if s == "" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			t.Errorf("%q becomes %q", name, s)
 		}

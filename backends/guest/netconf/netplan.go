@@ -24,13 +24,13 @@ func isNetplan(file string) bool {
 }
 
 func (netplan) own(a Static) string {
-	return "/etc/netplan/60-rdma-setup-" + Slug(a.PortGroup) + ".yaml"
+	return "/etc/netplan/60-rdma-setup-" + backends.Slug(a.PortGroup) + ".yaml"
 }
 
 // stanzaIDs are the ids that our stanza may have, in the order of preference: with networkd, of the files 10-netplan-ID.network that match an
 // interface the first by name decides. A stanza of others with the same id would merge with ours.
 func stanzaIDs(a Static) []string {
-	return []string{"0-rdma-setup-" + Slug(a.PortGroup), "!-rdma-setup-" + Slug(a.PortGroup)}
+	return []string{"0-rdma-setup-" + backends.Slug(a.PortGroup), "!-rdma-setup-" + backends.Slug(a.PortGroup)}
 }
 
 func (p netplan) add(files []File, links []Link, a Static) (File, error) {
@@ -203,7 +203,7 @@ func Pending(files, generated []File, links []Link) error {
 	}
 	was, is := p.effective(files, written, links), p.effective(files, generated, links)
 	for i, e := range was {
-		if d := e.differs(is[i]); len(d) > 0 && !strings.Contains(e.File+is[i].File, ownName) {
+		if d := e.differs(is[i]); len(d) > 0 && !strings.Contains(e.File+is[i].File, backends.OwnName) {
 			refuse(cmp.Or(is[i].File, e.File), strings.Join(d, "; "))
 		}
 	}
@@ -213,7 +213,7 @@ func Pending(files, generated []File, links []Link) error {
 			there := slices.ContainsFunc(pair[1], func(o File) bool { return path.Base(o.Path) == base })
 			switch s := p.stanzaOf(f.Path); {
 			case there || !generatedName.MatchString(base) || strings.HasSuffix(base, ".netdev"):
-			case strings.Contains(base, ownName) || slices.ContainsFunc(files, func(o File) bool { return o.Path == path.Join(keyfileDirs[0], base) }):
+			case strings.Contains(base, backends.OwnName) || slices.ContainsFunc(files, func(o File) bool { return o.Path == path.Join(keyfileDirs[0], base) }):
 				// Ours; or one that NetworkManager keeps in /etc since somebody edited it there.
 			case s != nil:
 				refuse(s.file, "the stanza "+s.id)
@@ -227,9 +227,6 @@ func Pending(files, generated []File, links []Link) error {
 	}
 	return first
 }
-
-// ownName is in the names of all files and stanzas of this program.
-const ownName = "rdma-setup-"
 
 // Written returns the files that netplan has written for systemd-networkd and NetworkManager.
 func Written(files []File) []File {

@@ -41,7 +41,7 @@ type networkd struct{}
 var systemdDirs = []string{"/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network"}
 
 func (networkd) own(a Static) string {
-	return "/etc/systemd/network/05-rdma-setup-" + Slug(a.PortGroup) + ".network"
+	return "/etc/systemd/network/05-rdma-setup-" + backends.Slug(a.PortGroup) + ".network"
 }
 
 func (p networkd) add(_ []File, _ []Link, a Static) (File, error) {

@@ -47,7 +47,7 @@ never-default=true
 
 [ipv6]
 method=link-local
-`, Slug(a.PortGroup), ConnectionUUID(a), priority, strings.ToUpper(a.MAC), a.MTU, method+a.keyfileRule())
+`, backends.Slug(a.PortGroup), ConnectionUUID(a), priority, strings.ToUpper(a.MAC), a.MTU, method+a.keyfileRule())
 }
 
 // keyfileRule is a rule for packets from the address, with its route (NetworkManager, nm-settings-keyfile(5); netplan,
@@ -65,7 +65,7 @@ func (a Static) keyfileRule() string {
 type networkManager struct{}
 
 func (networkManager) own(a Static) string {
-	return "/etc/NetworkManager/system-connections/rdma-setup-" + Slug(a.PortGroup) + ".nmconnection"
+	return "/etc/NetworkManager/system-connections/rdma-setup-" + backends.Slug(a.PortGroup) + ".nmconnection"
 }
 
 func (p networkManager) add(files []File, links []Link, a Static) (File, error) {

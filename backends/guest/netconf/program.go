@@ -101,6 +101,12 @@ type program struct{ rules }
 
 // Add implements Program, whatever the rules: ours must decide, and everything else must stay as it is.
 func (p program) Add(files []File, links []Link, want Static) (File, error) {
+	if own, _, _ := Shared(files); own == "" {
+		all, _ := p.Effective(files, links)
+		if r := p.another(all, want); r != nil {
+			return File{}, r
+		}
+	}
 	files = slices.DeleteFunc(slices.Clone(files), func(f File) bool { return f.Path == p.own(want) && isOurs(f) })
 	before, err := p.Effective(files, links)
 	if err != nil {
@@ -131,6 +137,17 @@ func (p program) Add(files []File, links []Link, want Static) (File, error) {
 		return File{}, &Refusal{File: f.Path, Why: "it would change another interface: " + strings.Join(d, "; "), Hint: "Configure the address by hand and exclude the guest."}
 	}
 	return f, nil
+}
+
+// another refuses an address whose file is that of another interface, and one for an interface that has a file of this program under another
+// name: port groups have been renamed or exchanged.
+func (p program) another(all []Effective, want Static) *Refusal {
+	for _, e := range all {
+		if _, ours := backends.NetFileOf(e.File); ours && (e.Link == want.Name) != (e.File == p.own(want)) {
+			return &Refusal{File: e.File, Why: backends.Renamed(e.Link), Hint: backends.RenamedHint}
+		}
+	}
+	return nil
 }
 
 // exactly says what an interface has beside or instead of its planned configuration; "" if nothing.

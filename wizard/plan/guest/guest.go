@@ -5,7 +5,6 @@ package guest
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -133,29 +132,50 @@ func (g *guestPart) files() bool {
 		g.Object(g.ref, checkFiles, p.Remedy, "%s", p)
 		return slices.Contains(g.Options.Skip, checkFiles)
 	}
-	names, coming := map[string]bool{}, false
+	object := func(check string, p *backends.FileProblem) bool {
+		g.Object(g.ref, check, p.Remedy, "%s", p)
+		return slices.Contains(g.Options.Skip, check)
+	}
+	coming := false
 	for _, n := range g.v.Nets {
-		if mac := current.RDMAMAC(g.v.VM, f, n.PortGroup); mac != "" && f.Interface(mac) != nil {
-			names[f.Interface(mac).Name] = true
-		} else {
+		var i *backends.Interface
+		if mac := current.RDMAMAC(g.v.VM, f, n.PortGroup); mac != "" {
+			i = f.Interface(mac)
+		}
+		if i == nil {
 			coming = true
+		} else if p, stands := f.NetRivals[i.Name]; stands {
+			return object(checkPersist, &p)
+		}
+		if p := g.renamed(n, i); p != nil {
+			return object(checkPersist, p)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.NetRivals)) {
-		p := f.NetRivals[name]
-		switch known := slices.ContainsFunc(f.Interfaces, func(i backends.Interface) bool { return i.Name == name }); {
-		case names[name]:
-			g.Object(g.ref, checkPersist, p.Remedy, "%s", p)
-		case coming && name == "":
-			g.Object(g.ref, checkPersist, p.Remedy, "%s", p)
-		case coming && !known:
-			g.Object(g.ref, checkPersist, p.Remedy, "%s (the new adapter may be called %s)", p, name)
-		default:
-			continue
-		}
-		return slices.Contains(g.Options.Skip, checkPersist)
+	if p := f.NetComing(); coming && p != nil {
+		return object(checkFiles, p)
 	}
 	return true
+}
+
+// renamed returns the file of this program that has the name of an adapter's, or configures its interface i, since port groups were renamed
+// or exchanged. It stays while the adapter keeps its address.
+func (g *guestPart) renamed(n answers.Adapter, i *backends.Interface) *backends.FileProblem {
+	want := g.wanted(n)
+	if i.Address(want) == backends.ValueOf(want) {
+		return nil
+	}
+	for _, o := range g.v.Guest.Interfaces {
+		slug, ours := backends.NetFileOf(o.Config)
+		if ours && (i != nil && o.Name == i.Name) != (slug == backends.Slug(n.PortGroup)) {
+			return &backends.FileProblem{File: o.Config, Why: backends.Renamed(o.Name), Remedy: backends.RenamedHint}
+		}
+	}
+	return nil
+}
+
+// wanted returns the address of an adapter.
+func (g *guestPart) wanted(n answers.Adapter) backends.AddressSpec {
+	return backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Rails[g.RailOf(n)].Switch.MTU, Table: answers.Table(g.v.Nets, n)}
 }
 
 // subnet refuses a second interface in one subnet: each would answer for the other (RoCE SR-IOV Setup and Performance Study on
@@ -290,7 +310,7 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 
 func (g *guestPart) address(n answers.Adapter) {
 	from := g.until
-	want := backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Rails[g.RailOf(n)].Switch.MTU, Table: answers.Table(g.v.Nets, n)}
+	want := g.wanted(n)
 	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
 		from = g.v.Guest.Interface(mac).Address(want)
 	}

@@ -118,6 +118,15 @@ func TestRefusalsByInventory(t *testing.T) {
 		"MOFED in the guest (PVRDMA and vSphere Bitfusion, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02", "GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
 		"kernel without driver":                                  {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001", "no driver vmw_pvrdma"},
 		"unknown distribution":                                   {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},
+		"a file that nothing runs stands before any new adapter": {func(w world) {
+			w.inv.Guests[1].NetRivals = map[string]backends.FileProblem{"": {File: "/etc/netplan/00.yaml", Why: "its renderer does not run", Remedy: "change it"}}
+		}, "guest/vm-02", "GST-NETFILES-044", "/etc/netplan/00.yaml: its renderer"},
+		"a new adapter's file would be that of another interface": {func(w world) { w.inv.Guests[1].Interfaces[0].Config = "/etc/netplan/60-rdma-setup-RDMA-PG.yaml" },
+			"guest/vm-02", "GST-IPPERSIST-018", "60-rdma-setup-RDMA-PG.yaml: this program wrote it for ens192"},
+		"renamed port group": {func(w world) {
+			w.inv.VMs[1].Adapters = append(w.inv.VMs[1].Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", MAC: "00:50:56:00:99:01"})
+			w.inv.Guests[1].Interfaces = append(w.inv.Guests[1].Interfaces, backends.Interface{Name: "ens224", MAC: "00:50:56:00:99:01", Config: "/etc/systemd/network/05-rdma-setup-OLD.network"})
+		}, "guest/vm-02", "GST-IPPERSIST-018", "05-rdma-setup-OLD.network: this program wrote it for ens224 when"},
 		"second interface in the subnet": {func(w world) { w.inv.Guests[1].Interfaces[0].Addresses = []string{"192.168.50.200/24"} },
 			"guest/vm-02", "GST-SUBNET-015", "in the subnet of ens192"},
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
