@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -113,12 +114,14 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 		if _, err := os.Stat(name); os.IsNotExist(err) {
 			continue
 		}
-		walk := includes{left: backends.InputSSHConfig.Limit}
-		text, err := walk.read(name)
+		in := backends.InputSSHConfig
+		in.Script = !inEtc(name) // OpenSSH does not check the system's file (readconf.c, SSHCONF_CHECKPERM)
+		text, err := in.ReadFile(name)
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."), "read the SSH client configuration %s: %w", name, err)
 		}
-		c, err := ssh_config.DecodeBytes(text)
+		kept, ignored := understood(string(text))
+		c, err := ssh_config.DecodeBytes([]byte(kept))
 		if err != nil && inEtc(name) {
 			continue // a file of the distribution that the library cannot read: it sets algorithms
 		}
@@ -126,14 +129,39 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run rdma-setup as a user with another SSH configuration.",
 				"read the SSH client configuration %s: %w", name, err)
 		}
-		for _, line := range walk.ignored {
-			if warn != nil {
-				warn(line)
+		for _, block := range ignored {
+			if warn != nil && !inEtc(name) {
+				warn(fmt.Sprintf("%q: the block %q is ignored: only \"Match all\" and \"Match host\" are supported", name, block))
 			}
 		}
 		s = append(s, c)
 	}
 	return s, nil
+}
+
+func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") }
+
+var (
+	section   = regexp.MustCompile(`(?i)^\s*(host|match)[\s=]+(.*?)\s*(#.*)?$`)
+	evaluated = regexp.MustCompile(`(?i)^(all|host\s+\S+)$`)
+)
+
+// understood returns the text without the Match blocks that the library does not evaluate as ssh_config(5) defines: those with
+// criteria other than "all" or one "host". Line numbers do not change.
+func understood(text string) (kept string, ignored []string) {
+	lines, ignoring := strings.Split(text, "\n"), false
+	for i, line := range lines {
+		if m := section.FindStringSubmatch(line); m != nil {
+			ignoring = strings.EqualFold(m[1], "match") && !evaluated.MatchString(m[2])
+			if ignoring {
+				ignored = append(ignored, "Match "+m[2])
+			}
+		}
+		if ignoring {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n"), ignored
 }
 
 func (s settings) get(alias, key string) string {
