@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,7 +114,7 @@ func (p *configReader) rows(text string) {
 		for end < len(words) && !paramName.MatchString(words[end]) && words[end] != "*" {
 			end++
 		}
-		p.row(strings.Join(slices.DeleteFunc(words[i:end:end], scan.IsGap), " "))
+		p.row(strings.Join(words[i:end], " "))
 		i = end
 	}
 }
@@ -166,11 +167,14 @@ func (p *configReader) row(line string) bool {
 	return true
 }
 
+// wideGap separates values that hold blanks themselves.
+var wideGap = regexp.MustCompile(`\t+| {2,}`)
+
 // values splits the values of a row: by words, or by wide gaps if that fits the heading better.
 func (p *configReader) values(text string, columns int) []string {
 	words := strings.Fields(text)
 	if columns > 0 && len(words) > columns {
-		if wide := scan.Cells(text); len(wide) == columns {
+		if wide := wideGap.Split(strings.TrimSpace(text), -1); len(wide) == columns {
 			return wide
 		}
 	}

@@ -70,7 +70,7 @@ var deviceKeys = scan.Keys[Device]{
 	"phys port cnt":  func(d *Device, v string) { scan.Keep(&d.PortCount, scan.LeadingInt(v)) },
 }
 
-// portKeys are the fields of a port, and the keys that end the value before them.
+// portKeys are the fields of a port.
 var portKeys = scan.Keys[Port]{
 	"state":      func(p *Port, v string) { scan.Keep(&p.State, scan.Str(scan.Word(v))) },
 	"max mtu":    func(p *Port, v string) { scan.Keep(&p.MaxMTU, scan.LeadingInt(v)) },
@@ -86,10 +86,7 @@ var portKeys = scan.Keys[Port]{
 	},
 	"active speed": func(p *Port, v string) { scan.Keep(&p.ActiveSpeedGbps, scan.LeadingFloat(v)) },
 	"phys state":   func(p *Port, v string) { scan.Keep(&p.PhysicalState, scan.Str(scan.Word(v))) },
-	"hca id":       ends, "port": ends, "max msg sz": ends, "port cap flags": ends, "max mr size": ends, "device ports": ends, "hcas found": ends,
 }
-
-func ends(*Port, string) {}
 
 // DevInfo reads the text of ibv_devinfo, with and without -v.
 func DevInfo(text string) DevInfoResult {
@@ -99,9 +96,9 @@ func DevInfo(text string) DevInfoResult {
 	var dev *Device
 	var port *Port
 	known := func(key string) bool {
-		return deviceKeys.Known(key) || portKeys.Known(key) || strings.HasPrefix(key, "gid[")
+		return key == "hca id" || key == "port" || deviceKeys.Known(key) || portKeys.Known(key) || strings.HasPrefix(key, "gid[")
 	}
-	for p := range scan.AllPairs(text, known) {
+	for p := range scan.Pairs(text, known) {
 		switch {
 		case p.Key == "hca id":
 			r.Devices = append(r.Devices, Device{Name: scan.Word(p.Value), Ports: []Port{}})

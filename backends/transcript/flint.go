@@ -66,7 +66,7 @@ func Flint(text string) FWImage {
 		"Orig Base MAC", "GUIDs", "MACs", "Orig GUIDs", "Orig MACs", "VSD", "Image VSD", "Device VSD", "PSID", "Orig PSID",
 		"Security Attributes", "Security Ver", "Default Update Method", "Life cycle", "Secure Boot", "Running FW Version", "Image Info",
 		"Min FW Version", "MIC Version", "ISFU Major", "Encryption", "Chip Revision", "Branch",
-	).Records(text, scan.Opening{})[0]
+	).Record(text)
 	i.ImageType, i.FWVersion, i.ProductVersion = f.Str("Image type"), f.Str("FW Version"), f.Str("Product Version")
 	i.FWVersionRunning = f.Str("FW Version(Running)")
 	i.FWReleaseDate, i.DeviceID = isoDate(f.Value("FW Release Date")), scan.LeadingInt(f.Value("Device ID"))

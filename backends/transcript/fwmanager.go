@@ -57,7 +57,6 @@ type FWUpdate struct {
 }
 
 var (
-	managerStart  = regexp.MustCompile(`\bDevice #[0-9]|\bAll listed|\bFound [0-9]+ device|\bPerform FW|\bRestart needed|-[IEW]- `)
 	updating      = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
 	done          = regexp.MustCompile(`\bDone\b`)
 	failing       = regexp.MustCompile(`\bFail(?:ed)?\s*:\s*(\S.*)`)
@@ -79,7 +78,6 @@ func managerLabels() scan.Labels {
 func MLXFWManager(text string) FWInventory {
 	r := FWInventory{Devices: []FWDevice{}, Updates: []FWUpdate{}}
 	r.Envelope, text = scan.Begin("mlxfwmanager", text)
-	text = scan.Unfold(text, managerStart)
 	p := managerReader{inventory: &r}
 	for f := range managerLabels().Fields(withoutRefusals(text, p.refuse)) {
 		p.field(f)

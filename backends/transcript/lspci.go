@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -67,19 +66,11 @@ type SRIOV struct {
 	NumVFs     *int64 `json:"num_vfs"`
 }
 
-// pciStart is where a line begins in a text that is all on one line.
-var pciStart = regexp.MustCompile(`\b(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\s+(?:[A-Z0-9][\w -]{2,40}?(?:\s\[[0-9a-f]{4}\])?|[0-9a-f]{4}):\s` +
-	`|\b(?:DeviceName|Subsystem|Physical Slot|Control|Status|Flags|Latency|Interrupt|NUMA node|IOMMU group|Region [0-5]|Expansion ROM at|` +
-	`Capabilities|DevCap|DevCtl|LnkCap|LnkCtl|LnkSta|Initial VFs|BAR [0-5]|Kernel driver in use|Kernel modules):?\s|\[(?:PN|SN|EC|V[0-9])\]\s`)
-
 // PCI reads the text of lspci.
 func PCI(text string) PCIResult {
 	p := pciParser{}
 	p.result.Devices, p.result.Links = []PCIDevice{}, []PCILink{}
 	p.result.Envelope, text = scan.Begin("lspci", text)
-	if scan.IsFlat(text) {
-		text = scan.Unfold(text, pciStart)
-	}
 	for line := range scan.Lines(text) {
 		line = scan.TrimIndent(line)
 		if line == "" {

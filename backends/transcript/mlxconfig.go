@@ -40,7 +40,6 @@ type FWParam struct {
 const CodeUnknownParameter = "unknown_parameter"
 
 var (
-	configStart  = regexp.MustCompile(`\bDevice #[0-9]|\bApply new|\bApplying\.|-[IEW]- `)
 	deviceHead   = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:?[ \t-]*(.*)$`)
 	paramRow     = regexp.MustCompile(`^(\*)?[ \t]*(?:RO[ \t]+)?([A-Z][A-Z0-9_]+)[ \t]+(\S.*)$`)
 	paramName    = regexp.MustCompile(`^\*?[A-Z][A-Z0-9]*_[A-Z0-9_]+$`)
@@ -55,7 +54,6 @@ var (
 func MLXConfig(text string) FWConfig {
 	c := FWConfig{Params: []FWParam{}}
 	c.Envelope, text = scan.Begin("mlxconfig", text)
-	text = scan.Unfold(text, configStart)
 	p := configReader{config: &c}
 	body := withoutRefusals(text, c.refuse)
 	for f := range scan.Named("Device type", "Name", "Description", "Device", "PCI device", "Configurations").Fields(body) {

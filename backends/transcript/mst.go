@@ -32,8 +32,6 @@ type MSTDevice struct {
 const CodeModuleLoad = "module_load_failed"
 
 var (
-	mstStart = regexp.MustCompile(`\bMST (?:modules|devices):|\bPCI devices:|\bMST PCI\b[ a-z]*module (?:is|loaded)|` +
-		`(?:/dev/mst/|\b)mt[0-9]+_|\bmst_pci\w* is|\b(?:Unl|L)oading MST|\bNo MST|\[warn\]|\bCreate devices`)
 	mstDevice = regexp.MustCompile(`^(/dev/(?:mst/\S+|mt[0-9]+_[\w.]+)|mt[0-9]+_[\w.]+)(?:\s+-\s+(.*))?$`)
 	mstRow    = regexp.MustCompile(`^(\S+?)\(rev:(\w+)\)\s+(\S+)\s+(\S+)`)
 	mstBus    = regexp.MustCompile(`(?:domain:)?bus:dev\.fn=([0-9A-Fa-f:.]+)`)
@@ -49,7 +47,6 @@ var (
 func MST(text string) MSTState {
 	r := MSTState{Devices: []MSTDevice{}}
 	r.Envelope, text = scan.Begin("mst", text)
-	text = scan.Unfold(text, mstStart)
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || scan.IsRule(line) {

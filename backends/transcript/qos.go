@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -35,14 +34,10 @@ var qosKeys = map[string]bool{"dcbx mode": true, "priority trust state": true, "
 	"prio": true, "receive buffer size (bytes)": true, "buffer size (bytes)": true, "cable len": true, "pfc configuration": true,
 	"tc": true, "priority": true, "up": true, "skprio": true}
 
-// qosStart is where a line begins in a text that is all on one line.
-var qosStart = regexp.MustCompile(`\b(?:priority\s+0\s+1\s|enabled\s+[01]\s|buffer\s+[0-9]\s|tc:\s|priority:\s|prio:[0-7]|Receive buffer|Cable len|PFC conf|Priority trust|DCBX mode|dscp2prio)`)
-
 // QoS reads the text of mlnx_qos -i.
 func QoS(text string) QoSResult {
 	r := QoSResult{BufferSizeBytes: []int64{}, PFCEnabled: []bool{}, PFCPriorities: []int64{}, PFCBuffer: []int64{}, TCs: []TrafficClass{}}
 	r.Envelope, text = scan.Begin("mlnx_qos", text)
-	text = scan.Unfold(text, qosStart)
 	understood := false
 	prio := int64(-1) // of the dscp list that may continue on the next line
 	buffers := false  // the list of buffers continues on the next line
@@ -61,15 +56,17 @@ func QoS(text string) QoSResult {
 		}
 		buffers = false
 		understood = r.row(line) || understood
-		for _, p := range scan.Pairs(line, func(key string) bool { return qosKeys[key] }) {
-			understood = true
-			if p.Key == "prio" {
-				prio = r.dscp(p.Value)
-				continue
-			}
-			r.set(p.Key, p.Value)
-			buffers = strings.HasSuffix(p.Key, "(bytes)") && r.MaxBufferBytes == nil
+		key, value, _ := scan.KeyValue(line)
+		if !qosKeys[key] {
+			continue
 		}
+		understood = true
+		if key == "prio" {
+			prio = r.dscp(value)
+			continue
+		}
+		r.set(key, value)
+		buffers = strings.HasSuffix(key, "(bytes)") && r.MaxBufferBytes == nil
 	}
 	r.NotUnderstood(understood, text)
 	return r
@@ -183,9 +180,9 @@ func (r *QoSResult) tc(value string) {
 		return
 	}
 	tc := TrafficClass{TC: number, Priorities: []int64{}}
-	for _, p := range scan.Pairs(value, func(key string) bool { return key == "ratelimit" || key == "tsa" || key == "bw" }) {
-		v := strings.TrimRight(p.Value, ", ")
-		switch p.Key {
+	_, settings, _ := strings.Cut(value, " ")
+	for setting := range strings.SplitSeq(settings, ",") {
+		switch key, v, _ := scan.KeyValue(setting); key {
 		case "ratelimit":
 			tc.RateLimit = scan.Str(v)
 		case "tsa":

@@ -28,9 +28,6 @@ type TopoRow struct {
 	cells []string // links first, then affinities
 }
 
-// topoRow is where a row begins in a text that is all on one line.
-var topoRow = regexp.MustCompile(`\b(?:GPU|NIC|mlx[45]_)[0-9]+\s+(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)\b|\b(?:NIC )?Legend:|\bNIC[0-9]+:\s`)
-
 // underline removes the sequences that underline the heading of a matrix; copies lose only their escape byte.
 var underline = strings.NewReplacer("[4m", " ", "[0m", " ")
 
@@ -39,7 +36,6 @@ func Topo(text string) TopoResult {
 	t := topoParser{}
 	t.result = TopoResult{Columns: []string{}, Rows: []TopoRow{}, NICLegend: map[string]string{}}
 	t.result.Envelope, text = scan.Begin("nvidia_smi_topo", text)
-	text = scan.Unfold(text, topoRow)
 	for line := range scan.Lines(text) {
 		if strings.Contains(line, "m") && strings.Contains(line, "[") {
 			line = underline.Replace(line)

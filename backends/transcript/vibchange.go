@@ -47,7 +47,7 @@ func VIBChangeOf(text string) VIBChange {
 		return r
 	}
 	f := scan.Named("Message", "Reboot Required", "VIBs Installed", "VIBs Removed", "VIBs Skipped", "DPU Results",
-		"Installation Result", "Removal Result").Records(text, scan.Opening{})[0]
+		"Installation Result", "Removal Result").Record(text)
 	r.Message, r.RebootRequired = f.Str("Message"), f.Bool("Reboot Required")
 	r.Installed, r.Removed, r.Skipped = vibRefs(f, "VIBs Installed"), vibRefs(f, "VIBs Removed"), vibRefs(f, "VIBs Skipped")
 	r.Operation = operation(text)

@@ -69,7 +69,6 @@ type cause struct {
 	code, text         string
 	weakCode, weakText string
 	extra              map[string]any
-	index              *[256][]phrase // by the first byte
 
 	status, wrID, scnt, ccnt *int64
 	syndrome                 *string
@@ -87,7 +86,7 @@ func (c *cause) line(line, lower string) bool {
 	if strings.Contains(lower, "could not") {
 		lower = strings.ReplaceAll(lower, "could not", "couldn't")
 	}
-	code, weak := c.phrase(lower)
+	code, weak := phrase(lower)
 	if special := specialCause(lower); special != "" && (code == "" || weak) {
 		code, weak = special, false
 	}
@@ -104,30 +103,17 @@ func (c *cause) line(line, lower string) bool {
 	return code != ""
 }
 
-// phrase is one of causes.
-type phrase struct {
-	text, code string
-	weak       bool
-}
-
 // phrase returns the first phrase of causes in the line.
-func (c *cause) phrase(lower string) (code string, weak bool) {
-	if c.index == nil {
-		c.index = new([256][]phrase)
-		for _, k := range causes {
-			for _, text := range k.phrases {
-				c.index[text[0]] = append(c.index[text[0]], phrase{text, k.code, k.weak})
+func phrase(lower string) (code string, weak bool) {
+	first := len(lower)
+	for _, k := range causes {
+		for _, text := range k.phrases {
+			if at := strings.Index(lower[:min(len(lower), first+len(text))], text); at >= 0 && at < first {
+				first, code, weak = at, k.code, k.weak
 			}
 		}
 	}
-	for at := range len(lower) - 1 {
-		for _, p := range c.index[lower[at]] {
-			if p.text[1] == lower[at+1] && strings.HasPrefix(lower[at:], p.text) {
-				return p.code, p.weak
-			}
-		}
-	}
-	return "", false
+	return code, weak
 }
 
 // specialCause recognizes causes without a fixed phrase.

@@ -30,14 +30,11 @@ func (p *parser) fields(line string) {
 	}
 }
 
-// fieldKey is scan.Key without the marks of JSON and without the text before the key on one long line.
+// fieldKey is scan.Key without the marks of JSON.
 func fieldKey(s string) string {
 	s = strings.Trim(s, " \t\"'{}[],")
 	if i := strings.LastIndexAny(s, "{,\""); i >= 0 {
 		s = s[i+1:]
-	}
-	if i := strings.LastIndex(s, "---"); i >= 0 {
-		s = s[i+3:]
 	}
 	if len(s) > 100 {
 		s = s[len(s)-100:]
@@ -95,33 +92,19 @@ var headerKeys = scan.Keys[Header]{
 
 // address reads "local address: LID 0x01 QPN 0x0033 PSN 0x2f" and the parts of it on a wrapped line.
 func (p *parser) address(line, lower string) {
-	rest := line
-	for {
-		i := strings.Index(lower, " address:")
-		if i < 0 {
-			break
-		}
+	if before, _, found := strings.Cut(lower, " address:"); found {
 		switch {
-		case strings.HasSuffix(lower[:i], "local"):
+		case strings.HasSuffix(before, "local"):
 			p.side = &p.header.Local
-		case strings.HasSuffix(lower[:i], "remote"):
+		case strings.HasSuffix(before, "remote"):
 			p.side = &p.header.Remote
 		default:
 			return
 		}
 		p.understood = true
 		*p.side = append(*p.side, Address{})
-		lower, rest = lower[i+len(" address:"):], rest[i+len(" address:"):]
-		part := rest
-		if j := strings.Index(lower, " address:"); j >= 0 {
-			part = rest[:j]
-		}
-		p.parts(part)
-		if j := strings.Index(part, "GID:"); j >= 0 {
-			p.gid(part[j:])
-		}
-	}
-	if rest == line && p.side != nil && (strings.HasPrefix(line, "QPN ") || strings.HasPrefix(line, "PSN ") || strings.HasPrefix(line, "LID ")) {
+		p.parts(line[len(before)+len(" address:"):])
+	} else if p.side != nil && (strings.HasPrefix(line, "QPN ") || strings.HasPrefix(line, "PSN ") || strings.HasPrefix(line, "LID ")) {
 		p.parts(line)
 	}
 }

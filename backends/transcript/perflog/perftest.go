@@ -128,12 +128,6 @@ func newParser(tool, text string, k kind) *parser {
 
 func (p *parser) run() {
 	for line := range scan.Lines(p.text) {
-		if len(line) > 300 {
-			for part := range strings.SplitSeq(unfold(line), "\n") {
-				p.line(part)
-			}
-			continue
-		}
 		p.line(line)
 	}
 	p.table.finish()
@@ -145,29 +139,8 @@ func (p *parser) run() {
 	p.envelope.NotUnderstood(p.understood, p.text)
 }
 
-// unfold splits a text without line breaks before the parts that begin a line.
-func unfold(line string) string {
-	line = strings.ReplaceAll(line, "is not max. ", "is not max.\n")
-	for _, mark := range []string{" ---", " local address:", " remote address:", " GID:", " #bytes", " Dual-port ", " Couldn't ", " Failed ", " Unable ",
-		" Completion with error", " Conflicting CPU", " WARNING:", " ethernet_read_keys"} {
-		line = strings.ReplaceAll(line, mark, "\n"+mark[1:])
-	}
-	var b strings.Builder
-	for part := range strings.SplitSeq(line, "\n") {
-		if rest := strings.TrimLeft(part, "-"); len(part)-len(rest) >= 3 { // nothing follows the dashes either
-			part = part[:len(part)-len(rest)] + "\n" + rest
-		}
-		b.WriteString(part)
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
 func (p *parser) line(line string) {
 	line = strings.TrimRight(scan.TrimIndent(line), " \t")
-	if line != "" && line[0] == '\\' { // escaped in Markdown
-		line = strings.TrimLeft(line, " \t\\")
-	}
 	if len(line) < 3 { // nothing shorter has a meaning
 		return
 	}

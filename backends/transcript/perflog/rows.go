@@ -1,9 +1,6 @@
 package perflog
 
-import (
-	"iter"
-	"math"
-)
+import "math"
 
 // row is one line of a table: the number of every column that was read.
 type row struct {
@@ -28,17 +25,16 @@ func (t *table) unitReported() *string {
 }
 
 func (t *table) bandwidthRows() []BandwidthRow {
-	out := make([]BandwidthRow, 0, t.rows.n)
-	var values slab
-	for r := range t.rows.all() {
+	out := make([]BandwidthRow, 0, len(t.rows))
+	for _, r := range t.rows {
 		factor := 1.0
 		if t.unit == "MB/s" || t.unit == "" && r.inMiB() {
 			factor = mibToGbps
 		}
 		b := BandwidthRow{SizeBytes: int64(r.values[size]), Iterations: int64(r.values[iterations]),
-			BWAvgGbps: values.of(r, average, factor), MsgRateMpps: values.of(r, rate, 1)}
+			BWAvgGbps: r.of(average, factor), MsgRateMpps: r.of(rate, 1)}
 		if r.values[peak] != 0 {
-			b.BWPeakGbps = values.of(r, peak, factor)
+			b.BWPeakGbps = r.of(peak, factor)
 		}
 		out = append(out, b)
 	}
@@ -57,54 +53,19 @@ func (r *row) inMiB() bool {
 	return math.Abs(math.Log(r.values[average]*mibToGbps/expect)) < math.Abs(math.Log(r.values[average]/expect))
 }
 
-// rowList keeps rows in chunks, so that long tables are not copied as they grow.
-type rowList struct {
-	chunks [][]row
-	n      int
-}
-
-func (l *rowList) add(r *row) {
-	const size = 256
-	if l.n%size == 0 {
-		l.chunks = append(l.chunks, make([]row, 0, min(size, 32+l.n)))
-	}
-	last := &l.chunks[len(l.chunks)-1]
-	*last = append(*last, *r)
-	l.n++
-}
-
-func (l *rowList) all() iter.Seq[*row] {
-	return func(yield func(*row) bool) {
-		for _, chunk := range l.chunks {
-			for i := range chunk {
-				if !yield(&chunk[i]) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// slab contains the numbers that rows point to: one allocation for many.
-type slab []float64
-
-func (s *slab) of(r *row, c column, factor float64) *float64 {
+// of returns the number of a column times a factor, nil if it was not read.
+func (r *row) of(c column, factor float64) *float64 {
 	if !r.has(c) {
 		return nil
 	}
-	if len(*s) == cap(*s) {
-		*s = make([]float64, 0, 512)
-	}
-	*s = append(*s, r.values[c]*factor)
-	return &(*s)[len(*s)-1]
+	return new(r.values[c] * factor)
 }
 
 func (t *table) latencyRows() []LatencyRow {
-	out := make([]LatencyRow, 0, t.rows.n)
-	var v slab
-	for r := range t.rows.all() {
-		out = append(out, LatencyRow{int64(r.values[size]), int64(r.values[iterations]), v.of(r, tMin, 1), v.of(r, tMax, 1),
-			v.of(r, tTypical, 1), v.of(r, tAvg, 1), v.of(r, tStdev, 1), v.of(r, p99, 1), v.of(r, p999, 1), v.of(r, tps, 1)})
+	out := make([]LatencyRow, 0, len(t.rows))
+	for _, r := range t.rows {
+		out = append(out, LatencyRow{int64(r.values[size]), int64(r.values[iterations]), r.of(tMin, 1), r.of(tMax, 1),
+			r.of(tTypical, 1), r.of(tAvg, 1), r.of(tStdev, 1), r.of(p99, 1), r.of(p999, 1), r.of(tps, 1)})
 	}
 	return out
 }

@@ -57,7 +57,7 @@ type table struct {
 	columns  []column
 	titles   string // the heading so far, lower case
 	unit     string
-	rows     rowList
+	rows     []*row
 	open     row
 	isOpen   bool
 	complete bool
@@ -67,12 +67,12 @@ type table struct {
 }
 
 // seen reports whether there was a heading or a row.
-func (t *table) seen() bool { return t.columns != nil || t.rows.n > 0 }
+func (t *table) seen() bool { return t.columns != nil || len(t.rows) > 0 }
 
 // heading reads a heading, or the second part of a wrapped one.
 func (t *table) heading(lower string) bool {
 	if !strings.HasPrefix(lower, "#bytes") && !strings.HasPrefix(lower, "# bytes") {
-		if t.columns == nil || t.rows.n > 0 || !strings.Contains(lower, "[") || strings.ContainsAny(lower, ":=") || !t.isTitle(lower) {
+		if t.columns == nil || len(t.rows) > 0 || !strings.Contains(lower, "[") || strings.ContainsAny(lower, ":=") || !t.isTitle(lower) {
 			return false
 		}
 		lower = t.titles + " " + lower
@@ -270,20 +270,20 @@ func (t *table) close() {
 	if !r.blank && (t.kind == bandwidth && !r.has(average) || t.kind == latency && !r.has(tAvg) && !r.has(tTypical)) {
 		return
 	}
-	t.rows.add(r)
+	t.rows = append(t.rows, new(*r))
 	t.complete = false
 }
 
 func (t *table) rule() {
 	t.close()
-	if t.rows.n > 0 {
+	if len(t.rows) > 0 {
 		t.complete = true
 	}
 }
 
 func (t *table) finish() {
 	t.close()
-	if t.results && t.rows.n > 0 {
+	if t.results && len(t.rows) > 0 {
 		t.complete = true
 	}
 }
@@ -307,7 +307,7 @@ func (t *table) result(key, value string) bool {
 	}
 	if c == size {
 		t.close()
-		if t.rows.n > 0 && !t.results { // the block repeats the table above it
+		if len(t.rows) > 0 && !t.results { // the block repeats the table above it
 			return true
 		}
 		t.open, t.isOpen, t.results = row{}, true, true

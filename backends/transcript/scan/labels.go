@@ -5,135 +5,100 @@ import (
 	"strings"
 )
 
-// Labels are the field names of a record, for texts with one field per line, all fields on one line, or wrapped lines.
-type Labels struct {
-	byLast  map[string][]label // by the last word of the name
-	longest int                // the length of the longest last word
-}
-
-// maxMarks bounds the marks ("*", "|") in front of a name.
-const maxMarks = 8
-
-type label struct {
-	name  string
-	words []string
-}
+// Labels are the names of the fields of a record, one on a line, by what Key makes of them.
+type Labels map[string]string
 
 // Named makes Labels of the names as they are printed, without the colon; case and blanks do not matter.
 func Named(names ...string) Labels {
-	l := Labels{byLast: make(map[string][]label, len(names))}
+	l := Labels{}
 	for _, name := range names {
-		words := strings.Fields(strings.ToLower(name))
-		if len(words) == 0 {
-			continue
-		}
-		last := words[len(words)-1]
-		l.longest = max(l.longest, len(last))
-		l.byLast[last] = append(l.byLast[last], label{name, words})
+		l[Key(name)] = name
 	}
 	return l
 }
 
-// Field is one piece of a record.
+// Field is one line of a record.
 type Field struct {
 	Label   string // as given to Named, "" for text that follows none
 	Text    string // the value, or the text itself
 	Unknown bool   // the text is a "name: value" line whose name is not known
-	Indent  int    // columns before the line
 }
-
-// Blank reports whether the field is an empty line.
-func (f Field) Blank() bool { return f.Label == "" && f.Text == "" }
 
 // Plain reports whether the field is text that may be the heading of a record or the rest of a wrapped value.
 func (f Field) Plain() bool { return f.Label == "" && f.Text != "" && !f.Unknown }
 
-// Fields yields the pieces of a clean text in order. Rules and gaps are yielded as blank fields.
+// Fields yields the lines of a clean text in order. Rules are yielded as blank fields.
 func (l Labels) Fields(text string) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
 		for line := range Lines(text) {
-			if IsRule(line) || IsGap(line) {
+			if IsRule(line) {
 				line = ""
 			}
-			if !l.line(line, yield) {
+			key, value, pair := KeyValue(line)
+			f := Field{Text: strings.TrimSpace(line), Unknown: pair}
+			if name, known := l[key]; pair && known {
+				f = Field{Label: name, Text: value}
+			}
+			if !yield(f) {
 				return
 			}
 		}
 	}
 }
 
-func (l Labels) line(line string, yield func(Field) bool) bool {
-	if strings.IndexByte(line, ':') < 0 {
-		return yield(Field{Text: strings.TrimSpace(line), Indent: Indent(line)})
-	}
-	indent, lower := Indent(line), strings.ToLower(line)
-	if len(lower) != len(line) { // a letter whose lower case is longer: the offsets would not fit
-		lower = line
-	}
-	name, from, floor := "", 0, 0
-	for i := 0; i < len(line); i++ {
-		if line[i] != ':' {
-			continue
-		}
-		end := i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t'
-		if !end && name != "" {
-			continue
-		}
-		next, start := l.before(lower, floor, i)
-		if next == "" || !end && strings.TrimLeft(line[:start], " \t*|") != "" {
-			continue
-		}
-		if head := strings.TrimSpace(line[from:start]); name != "" || head != "" {
-			if !yield(Field{Label: name, Text: head, Indent: indent}) {
-				return false
-			}
-		}
-		name, from, floor = next, i+1, i+1
-	}
-	text := strings.TrimSpace(line[from:])
-	f := Field{Label: name, Text: text, Indent: indent}
-	if name == "" && text != "" {
-		_, _, f.Unknown = KeyValue(text)
-	}
-	return yield(f)
+// IsRule reports whether a line consists of dashes (three or more; '=', '_', '*' and '+' corners of boxes count too, blanks do
+// not).
+func IsRule(line string) bool {
+	rest := strings.Trim(line, " \t+|-=_*")
+	return rest == "" && strings.Count(line, "-")+strings.Count(line, "=")+strings.Count(line, "_")+strings.Count(line, "*") >= 3
 }
 
-// before finds the longest name that ends at the colon line[colon] and starts at floor or later.
-func (l Labels) before(line string, floor, colon int) (name string, start int) {
-	end := len(strings.TrimRight(line[:colon], " \t"))
-	if end <= floor {
-		return "", 0
-	}
-	reach := max(floor, end-l.longest-maxMarks-1) // a longer word cannot match
-	last := max(reach, strings.LastIndexAny(line[reach:end], " \t")+reach+1)
-	best := 0
-	for _, c := range l.byLast[strings.TrimLeft(line[last:end], "*|")] {
-		if at := backward(line, floor, end, c.words); at >= 0 && len(c.words) > best {
-			name, start, best = c.name, at, len(c.words)
-		}
-	}
-	return name, start
+// Record is a group of fields that belong together.
+type Record struct {
+	Tail   []string // text after the last field up to a blank line: the rest of a wrapped value, or noise
+	values map[string]string
+	final  string // the label of the last field
 }
 
-// backward returns the start of the words that end at end, -1 if line has other words there.
-func backward(line string, floor, end int, words []string) int {
-	for i := len(words) - 1; i >= 0; i-- {
-		at := end - len(words[i])
-		if at < floor || line[at:end] != words[i] {
-			return -1
-		}
-		if at > floor && strings.IndexByte(" \t*|", line[at-1]) < 0 {
-			return -1
-		}
-		end = at
-		if i > 0 {
-			for end > floor && (line[end-1] == ' ' || line[end-1] == '\t') {
-				end--
+// Record reads the fields of a text. The first value of a label wins; text between two fields is the wrapped rest of the value
+// before it.
+func (l Labels) Record(text string) *Record {
+	const maxTail = 16 // bounds how many lines a wrapped value may take
+	r := &Record{values: map[string]string{}}
+	last := "" // the label that a wrapped line would continue, "" after a blank line
+	for f := range l.Fields(text) {
+		switch {
+		case f.Label != "":
+			if last != "" && len(r.Tail) > 0 {
+				r.values[last] = strings.TrimSpace(r.values[last] + " " + strings.Join(r.Tail, " "))
 			}
-			if end == at {
-				return -1
+			r.Tail, last, r.final = nil, "", f.Label
+			if _, seen := r.values[f.Label]; !seen {
+				r.values[f.Label], last = f.Text, f.Label
 			}
+		case f.Text == "":
+			last = ""
+		case last != "" && !f.Unknown && len(r.Tail) < maxTail:
+			r.Tail = append(r.Tail, f.Text)
 		}
 	}
-	return end
+	return r
 }
+
+// Value returns the value of a label, empty if the record does not have it.
+func (r *Record) Value(label string) string { return r.values[label] }
+
+// Ends reports whether the label is the last of the record: then Tail may be the rest of its value.
+func (r *Record) Ends(label string) bool { return r.final == label }
+
+// Has reports whether the record has the label, possibly with an empty value.
+func (r *Record) Has(label string) bool {
+	_, ok := r.values[label]
+	return ok
+}
+
+// Str returns the value of a label; nil for the words of IsNull.
+func (r *Record) Str(label string) *string { return Str(r.values[label]) }
+
+// Bool reads a truth value.
+func (r *Record) Bool(label string) *bool { return Bool(r.values[label]) }

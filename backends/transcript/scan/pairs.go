@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"iter"
 	"strings"
 )
@@ -8,104 +9,33 @@ import (
 // Pair is one "key: value" of a text; the key is as Key makes it.
 type Pair struct {
 	Key, Value string
-	Line       string // the line of the source
-	Next       string // the next line when nothing in it is a pair: the terminal may have wrapped the value
+	Next       string // the next line when it is no pair: the terminal may have wrapped the value
 }
 
-// maxKey bounds the bytes of a key as it is printed.
-const maxKey = 80
-
-// Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is the longest
-// run of at most four words before a colon that known accepts; the text between two keys is the value of the first.
-func Pairs(line string, known func(key string) bool) []Pair {
-	var out []Pair
-	from := 0 // where the words of the next key may begin
-	value := 0
-	for i := 0; i < len(line); i++ {
-		if line[i] != ':' {
-			continue
-		}
-		key, start := keyBefore(line, from, i, known)
-		if key == "" {
-			continue
-		}
-		if n := len(out); n > 0 {
-			out[n-1].Value = strings.TrimSpace(line[value:start])
-		}
-		out = append(out, Pair{Key: key, Line: line})
-		from, value = i+1, i+1
-	}
-	if n := len(out); n > 0 {
-		out[n-1].Value = strings.TrimSpace(line[value:])
-	}
-	return out
-}
-
-// keyBefore finds the longest known key in line[from:colon] that ends at the colon, and where it starts.
-func keyBefore(line string, from, colon int, known func(string) bool) (key string, start int) {
-	end := colon
-	for end > from && (line[end-1] == ' ' || line[end-1] == '\t') {
-		end--
-	}
-	at, floor := end, max(from, end-maxKey)
-	for range 4 {
-		for at > floor && (line[at-1] == ' ' || line[at-1] == '\t') {
-			at--
-		}
-		if at == from {
-			break
-		}
-		for at > floor && line[at-1] != ' ' && line[at-1] != '\t' {
-			at--
-		}
-		if at == floor && floor > from && line[floor-1] != ' ' && line[floor-1] != '\t' { // the word is longer
-			break
-		}
-		if k := Key(line[at:end]); known(k) {
-			key, start = k, at
-		}
-	}
-	return key, start
-}
-
-// AllPairs yields the known pairs of a text. A line without a known pair directly after a key without a value is that value: the
-// terminal wrapped it.
-func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
+// Pairs yields the lines of a text that are pairs with a known key. A line that is no pair, directly after a key without a value,
+// is that value: the terminal wrapped it.
+func Pairs(text string, known func(key string) bool) iter.Seq[Pair] {
 	return func(yield func(Pair) bool) {
 		var open *Pair
 		for line := range Lines(text) {
-			found := Pairs(line, known)
+			key, value, pair := KeyValue(line)
 			if open != nil {
-				if next := strings.TrimSpace(line); len(found) == 0 && next != "" && !looksLikePair(next) {
-					if open.Next = next; open.Value == "" {
-						open.Value = next
-					}
+				if next := strings.TrimSpace(line); !pair && next != "" {
+					open.Next, open.Value = next, cmp.Or(open.Value, next)
 				}
 				if !yield(*open) {
 					return
 				}
 				open = nil
 			}
-			for i, p := range found {
-				if i == len(found)-1 {
-					open = &p
-					break
-				}
-				if !yield(p) {
-					return
-				}
+			if pair && known(key) {
+				open = &Pair{Key: key, Value: value}
 			}
 		}
 		if open != nil {
 			yield(*open)
 		}
 	}
-}
-
-// looksLikePair matches a line with a separate key, known or not.
-func looksLikePair(line string) bool {
-	i := strings.IndexByte(line, ':')
-	return i > 0 && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
 }
 
 // Word returns the first word of s, without a comma or semicolon after it.

@@ -52,13 +52,22 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
-	in := "\ufeffa\u00a0b\r\n\x1b[1;32mgreen\x1b[0m\x1b]0;title\x07\rover\xff\x00\n"
+	in := "a\u00a0b\r\n\x1b[1;32mgreen\x1b[0m\x1b]0;title\x07\rover\xff\x00\n"
 	if got, want := scan.Normalize(in), "a b\ngreen\nover?\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	clean := "nothing to do\n\tat all"
-	if got := scan.Normalize(clean); got != clean {
-		t.Errorf("got %q", got)
+}
+
+func TestRecordIsWrapped(t *testing.T) {
+	for in, want := range map[string]string{
+		"Message: a b\nc d\nDone: yes":       "a b c d",
+		"Message: a b\n\nnoise\nDone: yes":   "a b",
+		" message : a b\nFilename: c\nDone:": "a b",
+		"Message: a b\nc d":                  "a b",
+	} {
+		if got := scan.Named("Message", "Done").Record(in); got.Value("Message") != want || got.Ends("Message") != (len(got.Tail) > 0) {
+			t.Errorf("%q: %+v", in, got)
+		}
 	}
 }
 
@@ -100,14 +109,6 @@ func TestNumbers(t *testing.T) {
 	for _, in := range []string{"", "x", "nan", "inf", "0x1p4", "1_000"} {
 		if scan.Int(in) != nil || scan.Float(in) != nil {
 			t.Errorf("%q is no number", in)
-		}
-	}
-}
-
-func TestIsGap(t *testing.T) {
-	for line, want := range map[string]bool{"...": true, "  (...)": true, "[snip]": true, "": false, "....x": false, "1.2.3": false} {
-		if scan.IsGap(line) != want {
-			t.Errorf("IsGap(%q) is %t", line, !want)
 		}
 	}
 }

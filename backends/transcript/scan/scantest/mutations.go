@@ -18,24 +18,15 @@ type Mutation struct {
 	Mutate func(string) string
 }
 
-// Mutations are what terminals, logs, editors and tool versions do to a text.
+// Mutations are what terminals and tool versions do to a text.
 func Mutations() []Mutation {
 	gap := regexp.MustCompile(`(\S) {2,}`)
 	return []Mutation{
 		{"crlf", func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }},
-		{"lone cr", func(s string) string { return strings.ReplaceAll(s, "\n", "\r") }},
 		{"no newline at the end", func(s string) string { return strings.TrimRight(s, "\n") }},
 		{"trailing blanks", perLine(func(l string) string { return l + "  \t " })},
 		{"colours", perLine(func(l string) string { return "\x1b[01;31m\x1b[K" + l + "\x1b[m\x1b[K" })},
-		{"byte order mark", func(s string) string { return "\ufeff" + s }},
-		{"no-break spaces", perLine(func(l string) string { return strings.ReplaceAll(l, "  ", " \u00a0") })},
-		{"no indentation", perLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
-		{"more indentation", perLine(indented("      "))},
-		{"indented by a tab", perLine(indented("\t"))},
 		{"noise behind", func(s string) string { return ended(s) + "\nlogout\nConnection to 192.0.2.7 closed.\n" }},
-		{"foreign words", func(s string) string {
-			return "Last login from somewhere\nplease see below\n...\n" + ended(s) + "...\nthat is all\n"
-		}},
 		{"tabs", func(s string) string { return gap.ReplaceAllString(s, "$1\t") }},
 		{"wider columns", func(s string) string { return gap.ReplaceAllStringFunc(s, func(m string) string { return m + m[1:] }) }},
 		{"two blanks between columns", perLine(wideGaps("  "))},
@@ -44,16 +35,8 @@ func Mutations() []Mutation {
 		{"no dash line", func(s string) string {
 			return strings.Join(slices.DeleteFunc(strings.Split(s, "\n"), scan.IsRule), "\n")
 		}},
-		{"short dash line", perLine(func(l string) string {
-			if scan.IsRule(l) {
-				return l[:len(l)/2]
-			}
-			return l
-		})},
-		{"terminal of 72 columns", perLine(wrap(72))},
 		{"terminal of 80 columns", perLine(wrap(80))},
 		{"terminal of 100 columns", perLine(wrap(100))},
-		{"one long line", oneLine},
 	}
 }
 
@@ -69,24 +52,6 @@ func perLine(f func(string) string) func(string) string {
 		}
 		return strings.Join(lines, "\n") + s[len(body):]
 	}
-}
-
-func indented(by string) func(string) string {
-	return func(l string) string {
-		if l == "" {
-			return l
-		}
-		return by + l
-	}
-}
-
-// oneLine joins all lines.
-func oneLine(s string) string {
-	var words []string
-	for l := range scan.Lines(scan.Normalize(s)) {
-		words = append(words, strings.Fields(l)...)
-	}
-	return strings.Join(words, " ")
 }
 
 // wideGaps replaces every run of blanks and tabs inside a line that is two or more columns wide.

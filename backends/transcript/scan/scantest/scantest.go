@@ -75,7 +75,7 @@ func Score(t *testing.T, tools Tools) {
 	}
 }
 
-// Fuzz passes the fixtures of one tool, unchanged and on one line, to the fuzzer. For any text, the parser must return the same
+// Fuzz passes the fixtures of one tool to the fuzzer. For any text, the parser must return the same
 // value twice, and one that becomes JSON with the envelope of the tool.
 func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
 	files := fixtures(f, filepath.Join(dir, tool))
@@ -84,7 +84,6 @@ func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
 	}
 	for _, file := range files {
 		f.Add(read(f, file))
-		f.Add(oneLine(read(f, file)))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		value := parse(text)
