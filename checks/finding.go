@@ -80,8 +80,8 @@ func Applied(all []Finding) (found []Finding, nothing []string) {
 	return found, nothing
 }
 
-// Weight returns the severity of a status: 0 for a pass.
-func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }
+// Weight returns the severity of a status: 0 for a pass. What could not be read may be a failure, so it outweighs a warning.
+func (s Status) Weight() int { return map[Status]int{Fail: 3, Unknown: 2, Warn: 1}[s] }
 
 // A Link is one link of the chain of RDMA's prerequisites, as the findings show it.
 type Link struct {

@@ -20,12 +20,15 @@ func eachGuest(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) chec
 			case !f.Managed(v.Name):
 			case g == nil && v.Power != "poweredOn":
 				a := row.Unknown(t, "the VM is %s", v.Power)
+				a.Remedy = "Power the VM on, then check again."
 				a.Quiet = f.Before || f.Inventory.Guests == nil
 				out = append(out, a)
 			case g == nil:
 				out = append(out, row.Waiting(t, "the guest was not read"))
 			case g.Error != "":
-				out = append(out, row.Unknown(t, "the guest could not be read: %s", g.Error))
+				a := row.Unknown(t, "the guest could not be read: %s", g.Error)
+				a.Remedy = "Let this machine log in to the guest (address, user, key or password, host key), then check again."
+				out = append(out, a)
 			default:
 				out = row.Said(out, ask(f, t, g))
 			}

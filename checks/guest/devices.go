@@ -17,29 +17,6 @@ import (
 func guestDeviceChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: row.GPUDirectGuide,
-			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
-			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
-				want := 0
-				if g.NVIDIA == nil {
-					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
-						if slices.Contains(g.Loaded, "nouveau") {
-							return row.Fail(t, "nouveau drives %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
-						}
-						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
-					}
-					return noDriver(t, g)
-				}
-				if v := f.Inventory.VM(g.VM); v != nil {
-					want = len(f.GPUsOf(v)) + len(v.VGPUProfiles())
-				}
-				if g.NVIDIA.Error != "" {
-					return row.Fail(t, "nvidia-smi: %s", g.NVIDIA.Error)
-				}
-				return row.PassIf(len(g.NVIDIA.GPUs) >= max(1, want), t, "nvidia-smi lists %d GPUs, the VM has %d", len(g.NVIDIA.GPUs), want)
-			}),
-		},
-		{
 			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
 			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,14 +57,23 @@ func guestTestChecks() []checks.Check {
 		{
 			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPackages},
 			Source:   row.BitfusionGuide,
-			Criteria: "perftest that measures with every other guest's / refuses one of them (5.70 and newer refuse older ones) / missing",
+			Criteria: "perftest that measures with that of the other guests / 5.70 and newer refuse older ones: the guests that are fewer, else older, are named / missing",
 			Remedy:   "Name a source of perftest for all guests in measure.perftest, or install one release in all.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				found, _ := f.VMs()
+				var like, unlike []*backends.Guest
 				for _, v := range found {
-					if o := f.Guest(v.Name); o != nil && sizing.PerftestRefuses(g.Tests(), o.Tests()) {
-						return row.Warn(t, "perftest %s, which refuses %s on %s, or is refused by it", g.Tests(), o.Tests(), v.Name)
+					switch o := f.Guest(v.Name); {
+					case o == nil || o.Tests() == "":
+					case sizing.PerftestRefuses(g.Tests(), o.Tests()):
+						unlike = append(unlike, o)
+					default:
+						like = append(like, o)
 					}
+				}
+				// One release is the problem, not each guest that it cannot measure with: that of fewer guests, else the older one.
+				if n := len(unlike); n > len(like) || n > 0 && n == len(like) && sizing.PerftestOlder(g.Tests(), unlike[0].Tests()) {
+					return row.Warn(t, "perftest %s, which cannot measure with %s on %s", g.Tests(), unlike[0].Tests(), others(unlike))
 				}
 				return row.PassIf(g.Tests() != "", t, "perftest %s", cmp.Or(g.Tests(), "does not exist"))
 			}),
@@ -130,6 +140,14 @@ func lossless(t backends.Ref, retries, cnps int64) checks.Answer {
 		return row.Fail(t, "%d retries or lost packets, %d congestion notifications during the tests", retries, cnps)
 	}
 	return row.WarnIf(cnps > 0, t, "no retries, %d congestion notifications during the tests", cnps)
+}
+
+// others names one guest and counts the rest.
+func others(all []*backends.Guest) string {
+	if len(all) == 1 {
+		return all[0].VM
+	}
+	return fmt.Sprintf("%s and %d more", all[0].VM, len(all)-1)
 }
 
 // sameGuests warns if a guest differs from the majority, and fails if it has no value.

@@ -49,7 +49,7 @@ func controlPlaneChecks() []checks.Check {
 		{
 			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
 			Source:   row.BitfusionGuide + ", " + row.KubernetesGuide,
-			Criteria: "all vmknics for PVRDMA in one subnet / in several, which must be routed / -",
+			Criteria: "the vmknic for PVRDMA in the subnet of most hosts / in another, which must be routed / -",
 			Remedy:   "Change the addresses of the vmknics, or make sure the subnets are routed to each other.",
 			Run:      vmknicSubnets,
 		},
@@ -139,7 +139,7 @@ func controlPlaneChecks() []checks.Check {
 }
 
 func vmknicSubnets(f *checks.Facts) []checks.Answer {
-	subnets := map[netip.Prefix]int{}
+	subnets, all := map[netip.Prefix]int{}, 0
 	prefix := func(h *backends.Host) (netip.Prefix, bool) {
 		v := h.VMK(f.VMKNIC(h))
 		if v == nil {
@@ -155,12 +155,13 @@ func vmknicSubnets(f *checks.Facts) []checks.Answer {
 	for _, h := range f.Connected() {
 		if p, ok := prefix(h); ok {
 			subnets[p]++
+			all++
 		}
 	}
 	var out []checks.Answer
 	for _, h := range f.Connected() {
 		if p, ok := prefix(h); ok {
-			out = append(out, row.WarnIf(len(subnets) > 1, backends.HostRef(h.Name), "vmknic in %s, one of %d subnets", p, len(subnets)))
+			out = append(out, row.WarnIf(2*subnets[p] <= all, backends.HostRef(h.Name), "vmknic in %s, as on %d of %d hosts", p, subnets[p], all))
 		}
 	}
 	return out

@@ -29,10 +29,10 @@ type Name string
 const (
 	Works         Name = "works"               // what was read passed, and what was measured is as expected
 	SetUp         Name = "set_up"              // what was read passed; not measured here
-	WithWarnings  Name = "works_with_warnings" // warnings, or checks that could not be evaluated
+	WithWarnings  Name = "works_with_warnings" // warnings, or checks that could not be evaluated beside measurements as expected
 	NotSetUp      Name = "not_set_up"          // nothing that RDMA needs is configured
 	Broken        Name = "broken"              // a check failed, or a measurement is below the expectation
-	NotMeasured   Name = "not_measured"        // a measurement was requested and has no result
+	NotMeasured   Name = "not_measured"        // a measurement, or with none a check, should have a result and has none
 	PartlyApplied Name = "partly_applied"      // some targets failed
 	NotApplied    Name = "not_applied"         // refused, or nothing was achieved
 	Unknown       Name = "unknown"             // nothing could be evaluated
@@ -303,6 +303,8 @@ func (d decision) works() (Name, string) {
 		return Broken, "RDMA works, with warnings for " + plural(max(n.doubtful, 1), "measurement")
 	case n.doubtful > 0:
 		return WithWarnings, "RDMA works, with warnings for " + plural(n.doubtful, "measurement") + d.alsoWarned()
+	case n.rows[checks.Unknown] > 0 && n.rate+n.time+n.instead == 0: // nothing says that it works
+		return NotMeasured, met + d.alsoWarned() + r.lastMeasured(met)
 	case n.rows[checks.Warn]+n.rows[checks.Unknown] > 0:
 		return WithWarnings, met + d.alsoWarned() + r.lastMeasured(met)
 	case n.rate+n.time > 0:

@@ -29,6 +29,8 @@ func TestDecide(t *testing.T) {
 	const none = -1
 	untouched := row(checks.Fail, false)
 	untouched.Unconfigured = true
+	unread := met(perftest.VerdictPass, 97, "")
+	unread.Checks[1].Status = checks.Unknown
 	brokeOff := met(perftest.VerdictPass, 97, "")
 	brokeOff.Err, brokeOff.ErrExit = "vCenter is gone", 4
 	for name, tt := range map[string]struct {
@@ -41,7 +43,8 @@ func TestDecide(t *testing.T) {
 		"waits for the operator":               {row(checks.Unknown, true), report.SetUp, 0, none, 0},
 		"an unverified row warns":              {row(checks.Warn, true), report.SetUp, 0, none, 0},
 		"a warning":                            {row(checks.Warn, false), report.WithWarnings, 0, 0, 1},
-		"should have been read and was not":    {row(checks.Unknown, false), report.WithWarnings, 0, 0, 1},
+		"should have been read and was not":    {row(checks.Unknown, false), report.NotMeasured, 1, 1, 1},
+		"not read beside a good measurement":   {unread, report.WithWarnings, 0, 0, 1},
 		"a doubtful measurement":               {met(perftest.VerdictWarn, 80, ""), report.WithWarnings, 0, 0, 1},
 		"nothing is configured":                {untouched, report.NotSetUp, none, 3, 1},
 		"a row failed":                         {row(checks.Fail, false), report.Broken, 1, 1, 2},

@@ -17,6 +17,9 @@ func PerftestRefuses(a, b string) bool {
 	return x > 0 && y > 0 && (x < oldestPeer) != (y < oldestPeer)
 }
 
+// PerftestOlder reports whether a is an older release than b.
+func PerftestOlder(a, b string) bool { return protocol(a) < protocol(b) }
+
 // protocol parses a version as perftest does, by atof(3); 0 is unknown.
 func protocol(s string) float64 {
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)

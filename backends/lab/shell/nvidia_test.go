@@ -26,7 +26,7 @@ func TestDriverInTheGuest(t *testing.T) {
 		status  int
 		want    string
 	}{
-		{c, "nvidia-smi", 0, "|   0  NVIDIA A100 80GB PCIe          Off |   00000000:1B:00.0 Off |                    0 |\n"},
+		{c, "nvidia-smi", 0, "|   0  NVIDIA A100 80GB PCIe          On  |   00000000:1B:00.0 Off |                    0 |\n"},
 		{c, "nvidia-smi -L", 0, "GPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-"},
 		{c, "nvidia-smi -q", 0, "    BAR1 Memory Usage\n        Total                                          : 131072 MiB\n"},
 		{c, "nvidia-smi topo -m", 0, "GPU0\t X \tPHB\t0-15\t0\t\tN/A\nNIC0\tPHB\t X "},
@@ -40,7 +40,7 @@ func TestDriverInTheGuest(t *testing.T) {
 		{c, "nvidia-smi --bogus", 255, "ERROR: Option --bogus is not recognized. Please run 'nvidia-smi -h'.\n"},
 		{c, "nvidia-smi bogus", 255, "ERROR: Option bogus is not recognized. Please run 'nvidia-smi -h'.\n"},
 		{c, "nvidia-smi -pm 7", 2, "Invalid persistence mode: 7\nTerminating early due to previous errors.\n"},
-		{c, "nvidia-smi -pm 0", 0, "Persistence mode is already Disabled for GPU 00000000:1B:00.0.\nAll done.\n"},
+		{c, "nvidia-smi -pm 1", 0, "Persistence mode is already Enabled for GPU 00000000:1B:00.0.\nAll done.\n"},
 		{c, "nvidia-smi topo -m | head -n 1", 0, "\t\x1b[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"},
 		{c, "nvidia-smi topo -p2p r", 0, " \t\x1b[4mGPU0\t\x1b[0m\n GPU0\tX\t\n\nLegend:\n"},
 		{c, "nvidia-smi topo -p2p x", 2, "Invalid p2p capability index specified at the command-line\n"},

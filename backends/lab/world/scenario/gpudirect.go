@@ -210,7 +210,7 @@ func gpuShared(s *world.State) {
 	s.Refused = map[string]string{"gpudirect": "3 (the VMs have vGPUs, and whole GPUs are asked for)"}
 	for _, h := range s.Hosts {
 		h.Shared = "sharedDirect"
-		h.VGPUs = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c"}
+		manager(h, a100Profiles)
 	}
 	for _, v := range s.Asked() {
 		v.Devices = []*world.Passthrough{{Key: 13000, Profile: "grid_a100d-40c", Slot: v.NextSlot()}}

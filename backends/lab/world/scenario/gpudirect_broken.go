@@ -24,13 +24,6 @@ func gpuBroken() []brokenScenario {
 			d := h.PCIDevice("0000:af:00.0")
 			*d = *newGPU("h100-80g", d.Address, d.Parent, d.NUMA)
 		})},
-		{name: "vbios", text: "the GPUs of a host have another VBIOS", inject: host(func(h *world.Host) {
-			for _, d := range h.PCI {
-				if d.GPU != nil {
-					d.GPU.VBIOS = "92.00.45.00.06"
-				}
-			}
-		})},
 		{name: "inactive", text: "passthrough of a GPU is active only after a reboot; its VM is off", inject: func(s *world.State) {
 			lastAsked(off)(s)
 			host(func(h *world.Host) { d := h.PCIDevice("0000:3c:00.0"); d.PassthruActive, d.AtBoot = false, true })(s)
