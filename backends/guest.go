@@ -96,13 +96,16 @@ type GuestFirewall struct {
 
 // NVIDIA is what the NVIDIA driver in a guest reports.
 type NVIDIA struct {
-	GPUs    []string   `json:"gpus"`                    // names listed by nvidia-smi -L
-	Devices []GuestGPU `json:"devices,omitempty"`       // details from nvidia-smi -q, in the same order
-	Driver  string     `json:"driver,omitempty"`        // version
-	Error   string     `json:"error,omitempty"`         // why nvidia-smi failed
-	DMABuf  bool       `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
-	Peermem string     `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem if loaded
-	Token   bool       `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is installed
+	GPUs    []string   `json:"gpus"`              // names listed by nvidia-smi -L
+	Devices []GuestGPU `json:"devices,omitempty"` // details from nvidia-smi -q, in the same order
+	Driver  string     `json:"driver,omitempty"`  // version
+	Error   string     `json:"error,omitempty"`   // why nvidia-smi failed
+	DMABuf  bool       `json:"dma_buf,omitempty"` // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
+	Peermem string     `json:"peermem,omitempty"` // nvidia_peermem or nv_peer_mem if loaded
+	// VGPUDriver tells the vGPU guest driver, which brings nvidia-gridd, from the one for whole GPUs; nil: not read.
+	VGPUDriver *bool `json:"vgpu_guest_driver,omitempty"`
+	Token      bool  `json:"license_token,omitempty"`    // a client configuration token for vGPU licenses is installed
+	NoToken    bool  `json:"no_license_token,omitempty"` // there is none, and gridd.conf names neither another place nor a server
 	// LicenseServers are the addresses in those tokens; LicenseUnknown says why there are none: "proxy", "other form".
 	LicenseServers []LicenseServer   `json:"license_servers,omitzero"`
 	LicenseUnknown string            `json:"license_unknown,omitempty"`
@@ -130,6 +133,12 @@ type GuestGPU struct {
 	License  string `json:"license,omitempty"` // license state of a vGPU as nvidia-smi -q prints it: "Licensed (Expiry: ...)"
 
 	Persistent *bool `json:"persistence_mode,omitempty"` // nil: not reported
+}
+
+// Unlicensed reports whether a vGPU is slowed down because it has no license: not in its first minutes, when it is "Unlicensed
+// (Unrestricted)" (NVIDIA, Virtual GPU Client Licensing User Guide).
+func (g GuestGPU) Unlicensed() bool {
+	return g.VGPU && g.License != "" && !strings.HasPrefix(g.License, "Licensed") && !strings.Contains(g.License, "Unrestricted")
 }
 
 // CUDAPerftest is a perftest that was built with CUDA.

@@ -22,7 +22,9 @@ func gpuScript() string {
 		section("smiquery", smiQuery) +
 		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
 		section("smip2p", "command -v nvidia-smi >/dev/null && nvidia-smi topo -p2p r") +
-		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +
+		section("vgpudriver", "command -v nvidia-gridd || echo none") +
+		section("vgputoken", `d=/etc/nvidia/ClientConfigToken
+ls $d/*.tok 2>/dev/null || { [ -d $d ] && ! [ -r $d ]; } || grep -qsE '^[[:space:]]*(ClientConfigTokenPath|ServerAddress)=' /etc/nvidia/gridd.conf || echo none`) +
 		section("vgpuservers", script("license-servers.sh")) +
 		section("nvloaded", "cat /proc/driver/nvidia/version") +
 		section("nvlicense", "modinfo -F license nvidia") +
@@ -61,6 +63,10 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	}
 	n := &backends.NVIDIA{GPUs: []string{}, Driver: cmp.Or(driverVersion.FindString(f.line("smidriver")), version)}
 	n.DMABuf = open && !olderKernel(g.Kernel, 5, 12)
+	if gridd := f.line("vgpudriver"); gridd != "" {
+		n.VGPUDriver = new(gridd != "none")
+	}
+	n.Token, n.NoToken = strings.Contains(f["vgputoken"], ".tok"), f.line("vgputoken") == "none"
 	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
 		if slices.Contains(f.loaded(), m) {
 			n.Peermem = m
@@ -96,7 +102,6 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		gpu.License, gpu.Persistent = text(d.License), d.Persistence
 		n.Devices = append(n.Devices, gpu)
 	}
-	n.Token = strings.Contains(f["vgputoken"], ".tok")
 	for line := range strings.Lines(f["vgpuservers"]) {
 		switch w := strings.Fields(line); {
 		case len(w) == 3 && (w[2] == "open" || w[2] == "closed"):

@@ -102,6 +102,10 @@ func guestMutations() []mutation {
 		{"GST-VGPUDRV-041", g, checks.Fail, vgpuGuest("580.65.06", "570.133.10-1OEM.800.1.0.20613240"), ""},
 		{"GST-VGPUDRV-041", g, checks.Warn, vgpuGuest("535.129.03", "570.133.10-1OEM.800.1.0.20613240"), ""},
 		{"GST-VGPUDRV-041", g, checks.Unknown, vgpuGuest("570.133.20", ""), ""},
+		{"GST-VGPUDRV-041", g, checks.Fail, func(f *checks.Facts) {
+			vgpuGuest("570.133.20", "570.133.10-1OEM.800.1.0.20613240")(f)
+			theGuest(f).NVIDIA.VGPUDriver = new(bool)
+		}, ""},
 		{"GST-PERSIST-039", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Devices[0].Persistent = new(bool) }), ""},
 		{"GST-GPUP2P-040", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices = append(g.NVIDIA.Devices, g.NVIDIA.Devices[0])

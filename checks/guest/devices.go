@@ -28,10 +28,10 @@ func guestDeviceChecks() []checks.Check {
 					case !d.VGPU:
 					case d.License == "":
 						return row.Warn(t, "%s: nvidia-smi -q reports no license status: the driver may not be the vGPU guest driver", d.Name)
-					case strings.Contains(d.License, "Unrestricted"):
-						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended; %s", d.Name, d.License, licenseServers(g.NVIDIA))
-					case !strings.HasPrefix(d.License, "Licensed"):
+					case d.Unlicensed():
 						return row.Fail(t, "%s: license status %s; %s", d.Name, d.License, licenseServers(g.NVIDIA))
+					case !strings.HasPrefix(d.License, "Licensed"):
+						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended; %s", d.Name, d.License, licenseServers(g.NVIDIA))
 					}
 				}
 				return row.Pass(t, "%d GPUs, no vGPU without a license", len(g.NVIDIA.Devices))
@@ -84,10 +84,12 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-VGPUDRV-041", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
-			Source:   "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager and Guest VM Driver",
-			Criteria: "the guest's driver is of the branch of the host's vGPU Manager, or there is no vGPU / of an older branch / of a newer one, which cannot use the vGPU",
-			Remedy:   "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a newer one does not.",
-			Run:      eachGuest(smi(vgpuDriver)),
+			Source: "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager and Guest VM Driver; " +
+				"NVIDIA GPU Operator: NVIDIA AI Enterprise",
+			Criteria: "the guest has the vGPU guest driver of the branch of the host's vGPU Manager, or no vGPU / of an older branch / of a newer one, or a driver for whole GPUs: " +
+				"these cannot use the vGPU",
+			Remedy: "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a newer one does not.",
+			Run:    eachGuest(nvidia(vgpuDriver)),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
@@ -287,12 +289,19 @@ func licenseServers(n *backends.NVIDIA) string {
 
 // vgpuDriver compares the branches of a guest's driver and of the vGPU Manager of its host: 570 in 570.133.20.
 func vgpuDriver(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
-	if !slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
-		return row.Pass(t, "the guest has no vGPU")
-	}
 	var h *backends.Host
+	has := slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU })
 	if v := f.Inventory.VM(g.VM); v != nil {
-		h = f.Inventory.Host(v.Host)
+		h, has = f.Inventory.Host(v.Host), has || len(v.VGPUProfiles()) > 0
+	}
+	guestDriver := g.NVIDIA.VGPUDriver
+	switch {
+	case !has && guestDriver != nil && *guestDriver:
+		return row.Pass(t, "the guest has no vGPU; its driver is the one for vGPUs, and may be slow without a license (unverified)")
+	case !has:
+		return row.Pass(t, "the guest has no vGPU")
+	case guestDriver != nil && !*guestDriver:
+		return row.Fail(t, "driver %s is the one for whole GPUs: nvidia-gridd, which the vGPU guest driver brings, is missing", g.NVIDIA.Driver)
 	}
 	if h == nil || h.System == nil || !h.System.VIBs.Known() {
 		return row.Waiting(t, "the VIBs of the host were not read")

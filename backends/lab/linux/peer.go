@@ -29,7 +29,7 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 	version, open, driver := pkgs.IsDriver(p.Name)
 	switch {
 	case driver && installed:
-		m.nvidia.Install(version, open)
+		m.nvidia.Install(version, open, p.Name == pkgs.GuestDriver)
 	case driver:
 		m.nvidia.Remove()
 	case p.Name == pkgs.DOCA && installed:

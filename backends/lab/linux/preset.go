@@ -25,6 +25,9 @@ func (m *Machine) preset() error {
 	case presetGPU:
 		return m.gpuPreset()
 	case presetVGPU:
+		if m.hasDefect(world.NoLicense) {
+			return m.gpuPreset()
+		}
 		b := &builder{fs: m.sys.FS}
 		b.dir(0o755, "/etc/nvidia", "/etc/nvidia/ClientConfigToken")
 		b.file(0o744, tokenFile, licenseToken())

@@ -15,7 +15,7 @@ import (
 const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"
-	presetVGPU     = "vgpu" // gpudirect with a license token
+	presetVGPU     = "vgpu" // gpudirect with the vGPU guest driver and a license token
 	presetDocker   = "docker"
 	presetSource   = "gpu-source" // no perftest with CUDA, but a share with everything required to build it and NVIDIA's driver
 )
@@ -43,7 +43,10 @@ func (m *Machine) gpuPreset() error {
 		if !m.distro.deb {
 			driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"}
 		}
-		if m.hasDefect(world.ClosedDriver) {
+		switch {
+		case m.cfg.Preset == presetVGPU:
+			driver = []string{pkgs.GuestDriver}
+		case m.hasDefect(world.ClosedDriver):
 			driver = []string{"nvidia-driver-570-server"}
 		}
 		if err := m.pkgs.Install(m.pkgs.Plan(driver)); err != nil {

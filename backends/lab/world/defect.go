@@ -14,6 +14,9 @@ const (
 // NoLicenseServer is the defect of a guest whose network does not reach the license server of its vGPU.
 const NoLicenseServer Defect = "license server"
 
+// NoLicense is the defect of a guest without the client configuration token of its vGPU.
+const NoLicense Defect = "license"
+
 // Nouveau is the defect of a kernel that contains the module nouveau, which claims NVIDIA's GPUs at boot (Ubuntu:
 // linux-modules-extra).
 const Nouveau Defect = "nouveau"

@@ -84,6 +84,8 @@ func softwareOf(g *backends.Guest, debian bool) []string {
 	}
 	switch {
 	case driver:
+	case g.NVIDIA.VGPUDriver != nil && *g.NVIDIA.VGPUDriver:
+		names = append(names, "nvidia-linux-grid-570")
 	case debian && g.NVIDIA.DMABuf:
 		names = append(names, "nvidia-driver-570-server-open")
 	case debian:

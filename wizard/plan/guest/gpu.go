@@ -3,6 +3,8 @@ package guest
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ const (
 	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
 
 	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
+	checkVGPUDriver, checkLicense       = "GST-VGPUDRV-041", "GST-VGPULIC-038"
 )
 
 // gpu plans the NVIDIA driver of a guest, if the answers name one, and the NIC's access to GPU memory: DMA-BUF if the driver
@@ -27,6 +30,9 @@ const (
 // ib_core (MLNX_OFED) comes first (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
 func (g *guestPart) gpu() {
 	g.vgpu()
+	if !g.servesVGPU() {
+		return
+	}
 	if g.Answers.Mode != answers.GPUDirect {
 		switch {
 		case len(g.v.GPUs) == 0 && g.v.VGPUs == 0:
@@ -107,6 +113,41 @@ func (g *guestPart) vgpu() {
 	g.NoteEach(g.v.Name, "vGPU %s: a PVRDMA adapter cannot access GPU memory; data goes through host memory "+
 		"(NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		cmp.Or(profile, "with an unknown name"))
+}
+
+const nameVGPUDriver = "in gpudirect.driver the vGPU guest driver of the release of the host's vGPU Manager (its package nvidia-linux-grid-*, or the path of " +
+	"NVIDIA-Linux-*-grid.run)"
+
+// wholeGPU matches the names of packages and files with drivers for whole GPUs.
+var wholeGPU = regexp.MustCompile(`^(nvidia-(headless|driver|open|dkms|utils)|kmod-nvidia|cuda-drivers|linux-modules-nvidia)|^NVIDIA-Linux-[^-]+-[0-9.]+\.run$`)
+
+// servesVGPU refuses a guest whose driver or license does not serve the vGPUs that the answers give it, before anything is changed. It
+// needs the vGPU guest driver (NVIDIA GPU Operator, "NVIDIA AI Enterprise"; with the other one the module does not load:
+// flatcar/Flatcar, issue 1283) and a client configuration token for its license (NVIDIA, Virtual GPU Client Licensing User Guide).
+func (g *guestPart) servesVGPU() bool {
+	if !g.asked {
+		return true
+	}
+	n, before := g.v.Guest.NVIDIA, len(g.Refusals)
+	isVGPU := func(d backends.GuestGPU) bool { return d.VGPU }
+	switch {
+	case g.v.VGPUs == 0:
+		if len(g.v.GPUs) > 0 && n != nil && n.VGPUDriver != nil && *n.VGPUDriver {
+			g.NoteEach(g.v.Name, "[has|have] the vGPU guest driver for whole GPUs: without a license it may be slow there (unverified)")
+		}
+	case n == nil:
+		if i := slices.IndexFunc(g.Answers.GPUDirect.Driver, func(d string) bool { return wholeGPU.MatchString(path.Base(d)) }); i >= 0 {
+			g.Object(g.ref, checkVGPUDriver, "name "+nameVGPUDriver, "is to have a vGPU, and %s is a driver for whole GPUs", g.Answers.GPUDirect.Driver[i])
+		} else if len(g.Answers.GPUDirect.Driver) > 0 {
+			g.NoteEach(g.v.Name, "[its|their] vGPU [needs|need] a client configuration token in /etc/nvidia/ClientConfigToken: the run does not install one (GST-VGPULIC-038)")
+		}
+	case n.VGPUDriver != nil && !*n.VGPUDriver:
+		g.Object(g.ref, checkVGPUDriver, "remove that driver, and name "+nameVGPUDriver, "is to have a vGPU, and its driver %s is the one for whole GPUs (there is no nvidia-gridd)", n.Driver)
+	case slices.ContainsFunc(n.Devices, backends.GuestGPU.Unlicensed), n.NoToken && !slices.ContainsFunc(n.Devices, isVGPU):
+		g.Object(g.ref, checkLicense, "put the client configuration token of your license server (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken "+
+			"in the guest, and restart nvidia-gridd", "is to have a vGPU, and has no license for it, so that it would be slowed down (NVIDIA, Virtual GPU Client Licensing User Guide)")
+	}
+	return len(g.Refusals) == before
 }
 
 // before returns the ids of changes that replace the guest's RDMA stack: GPU drivers build on it.

@@ -22,8 +22,11 @@ func (g *guestPart) driver() string {
 	f := g.v.Guest
 	switch {
 	case len(g.Answers.GPUDirect.Driver) == 0:
-		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name in gpudirect.driver its packages, as [nvidia-headless-570-server-open, "+
-			"nvidia-utils-570-server], or the path of its .run file there",
+		name := "in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run file there"
+		if g.v.VGPUs > 0 {
+			name = nameVGPUDriver
+		}
+		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name "+name,
 			"has no NVIDIA driver, and the answers name none to install")
 		return ""
 	case slices.Contains(f.Loaded, "nouveau") && !g.freed:

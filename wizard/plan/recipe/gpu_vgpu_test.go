@@ -57,6 +57,53 @@ func TestHostListsNoProfiles(t *testing.T) {
 	}
 }
 
+// A guest that cannot use its vGPU is refused before anything is changed: one with the driver for whole GPUs, or that gets it, and one
+// without a license, unless the vGPU is in its first minutes or the operator accepts it (flatcar/Flatcar, issue 1283; NVIDIA, Virtual
+// GPU Client Licensing User Guide).
+func TestGuestsServeTheirVGPU(t *testing.T) {
+	licensed := func(status string) *backends.NVIDIA {
+		return &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true), Devices: []backends.GuestGPU{{Name: "GRID A100D-80C", VGPU: true, License: status}}}
+	}
+	for name, c := range map[string]struct {
+		guest   *backends.NVIDIA
+		driver  string
+		skip    string
+		refused string
+	}{
+		"licensed":              {guest: licensed("Licensed (Expiry: 2027-1-31 11:32:22 GMT)")},
+		"in its first minutes":  {guest: licensed("Unlicensed (Unrestricted)")},
+		"not licensed":          {guest: licensed("Unlicensed (Restricted)"), refused: "GST-VGPULIC-038"},
+		"accepted":              {guest: licensed("Unlicensed (Restricted)"), skip: "GST-VGPULIC-038"},
+		"no vGPU and no token":  {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true), NoToken: true}, refused: "GST-VGPULIC-038"},
+		"the token is not read": {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true)}},
+		"a driver for GPUs":     {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(false), NoToken: true}, refused: "GST-VGPUDRV-041"},
+		"which is not read":     {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}},
+		"no driver":             {refused: "GST-NVSMI-027"},
+		"gets one for GPUs":     {driver: "nvidia-headless-570-server-open", refused: "GST-VGPUDRV-041"},
+		"gets the right one":    {driver: "nvidia-linux-grid-570"},
+		"gets an unknown one":   {driver: "corp-gpu-guest"},
+		".run for GPUs":         {driver: "/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", refused: "GST-VGPUDRV-041"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			h := &inv.Hosts[0]
+			h.System, h.GraphicsType, h.GPUs[0].Graphics, h.Profiles = &backends.HostSystem{}, backends.SharedDirect, backends.SharedDirect, []string{"grid_a100d-80c"}
+			a := gpuAnswers(inv)
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-80c"}}
+			if inv.Guests[0].NVIDIA = c.guest; c.driver != "" {
+				a.GPUDirect.Driver = []string{c.driver}
+			}
+			if c.refused != "" {
+				if all := refusals(t, a, inv, plan.Options{}); len(all) != 1 || all[0].Check != c.refused {
+					t.Errorf("%+v", all)
+				}
+			} else if _, err := recipe.Build(a, inv, plan.Options{Skip: []string{c.skip}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // NVSwitches of Blackwell boards need a component for ESXi (NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch").
 func TestBlackwellBoardNeedsFabricManager(t *testing.T) {
 	for generation, want := range map[string]bool{"Hopper": false, "Blackwell": true} {

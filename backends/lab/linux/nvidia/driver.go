@@ -43,6 +43,7 @@ type Driver struct {
 	mu      sync.Mutex
 	version string // installed version, "" if none
 	open    bool
+	grid    bool            // it is the vGPU guest driver
 	legacy  bool            // nv_peer_mem is installed
 	built   API             // origin of the interface when the modules were built
 	persist map[string]bool // persistence mode, by the address of the GPU
@@ -54,11 +55,12 @@ type NIC struct {
 	Remote func(GPU) string
 }
 
-// Install builds the modules of a driver version for the running kernel and the current interface of ib_core.
-func (d *Driver) Install(version string, open bool) {
+// Install builds the modules of a driver version for the running kernel and the current interface of ib_core; grid is true for the
+// vGPU guest driver.
+func (d *Driver) Install(version string, open, grid bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.version, d.open, d.built = version, open, d.API()
+	d.version, d.open, d.grid, d.built = version, open, grid, d.API()
 }
 
 // InstallLegacy builds nv_peer_mem, or removes it if on is false.
@@ -97,6 +99,13 @@ func (d *Driver) Version() (version string, open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.version, d.open
+}
+
+// guest reports whether the vGPU guest driver is installed.
+func (d *Driver) guest() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.grid
 }
 
 // Modules returns the modules in the driver's package.
@@ -142,9 +151,15 @@ func (d *Driver) Init(module string) error {
 			d.Logf("NVRM: No NVIDIA devices probed.")
 			return ErrNoDevice
 		}
+		version, open := d.Version()
 		for _, g := range d.GPUs() {
-			if _, open := d.Version(); !open || g.Open {
-				version, _ := d.Version()
+			if g.Profile != "" && !d.guest() { // flatcar/Flatcar issue 1283
+				d.Logf("NVRM: The NVIDIA GPU %s (PCI ID: 10de:%04x)", g.Address, g.Device)
+				d.Logf("NVRM: installed in this system is not supported by the")
+				d.Logf("NVRM: NVIDIA %s driver release.", version)
+				continue
+			}
+			if !open || g.Open {
 				d.Logf("nvidia-nvlink: Nvlink Core is being initialized, major device number 235")
 				d.Logf("NVRM: loading %s", banner(version, open))
 				return nil

@@ -60,7 +60,7 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 				return fail("Unable to create '" + file + "'.")
 			}
 		}
-		d.Install(version, open)
+		d.Install(version, open, false)
 		d.installed(p, "Installation of the NVIDIA Accelerated Graphics Driver for Linux-x86_64 (version: "+version+") is now complete.")
 		return 0
 	}

@@ -17,11 +17,15 @@ const (
 	LegacyModule = "nvidia-peer-memory-dkms"
 )
 
+// GuestDriver is the package with the vGPU guest driver. NVIDIA has no public repository for it: operators offer it in their own
+// (NVIDIA, Virtual GPU Software User Guide, "Installing the NVIDIA vGPU Software Graphics Driver on Ubuntu from a Debian Package").
+const GuestDriver = "nvidia-linux-grid-570"
+
 // IsDriver reports whether a package contains the modules of NVIDIA's driver, their version, and whether they are the open
 // ones.
 func IsDriver(name string) (version string, open, is bool) {
 	switch name {
-	case "nvidia-dkms-570-server-open", "kmod-nvidia-open-dkms":
+	case GuestDriver, "nvidia-dkms-570-server-open", "kmod-nvidia-open-dkms":
 		return DriverVersion, true, true
 	case "nvidia-dkms-570-server", "kmod-nvidia-latest-dkms":
 		return DriverVersion, false, true
@@ -47,6 +51,7 @@ func nvidiaDebs() []Package {
 		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "ibverbs-utils", "infiniband-diags"}, Arch: "all", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
 	list = append(list, doca("2.9.1-018000-24.10-ubuntu2204")...)
+	list = append(list, guestDriver(DriverVersion))
 	for _, open := range []string{"", "-open"} {
 		list = append(list,
 			Package{Name: "nvidia-dkms-570-server" + open, Version: version(DriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 60000},
@@ -67,10 +72,15 @@ func nvidiaRPMs(el string) []Package {
 		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "libibverbs-utils", "infiniband-diags"}, Arch: "noarch", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
 	list = append(list, doca("2.9.1-018000_24.10_rhel92")...)
+	list = append(list, guestDriver(DriverVersion+"-1"))
 	for _, kind := range []string{"open", "latest"} {
 		list = append(list, Package{Name: "kmod-nvidia-" + kind + "-dkms", Version: driver, Needs: []string{"dkms"}, Files: blacklist(), KB: 60000})
 	}
 	return list
+}
+
+func guestDriver(version string) Package {
+	return Package{Name: GuestDriver, Version: version, Needs: []string{"dkms"}, Bin: bin("/usr/bin", "nvidia-smi", "nvidia-gridd"), Files: blacklist(), KB: 400000}
 }
 
 // DOCA is the package that installs DOCA-OFED.

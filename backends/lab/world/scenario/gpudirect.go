@@ -54,6 +54,7 @@ func gpudirect() []Scenario {
 		one("hgx-no-manager", "hgx-h100 without the vGPU Manager's VIB; the answers ask for a vGPU", hgxNoManager),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
 		one("vgpu-gdr", "the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct", vgpuGDR),
+		one("vgpu-guests", "vgpu-gdr; the first guest has the driver for whole GPUs, the last one no license", vgpuGuests),
 		one("vgpu-bare", "vgpu-gdr without the vGPU Manager on the hosts; its offline bundle is on the datastore and named in the answers", vgpuBare),
 		one("vgpu-image", "vgpu-bare, the cluster is managed by an image, and a web server has the bundle", vgpuImage),
 		one("gpudirect-vgpu", "GPUs are shared: VMs have vGPUs", gpuShared),

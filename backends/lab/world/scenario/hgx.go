@@ -24,6 +24,9 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 		}
 		rest(h)
 	}
+	for _, v := range s.Asked() {
+		v.Guest.Preset = "vgpu"
+	}
 	s.Refused = map[string]string{"gpudirect": "3 (NVIDIA does not support GPU passthrough on boards with NVSwitches under vSphere)"}
 }
 
@@ -46,9 +49,6 @@ func hgxNoManager(s *world.State) {
 		h.VIBs = slices.DeleteFunc(h.VIBs, func(v world.VIB) bool { return v.Name == vgpuManager.Name })
 	}
 	s.VGPU, s.GPUs = "grid_h100xm-80c", nil
-	for _, v := range s.Asked() {
-		v.Guest.Preset = "vgpu"
-	}
 	s.Refused = map[string]string{"gpudirect": "3 (the NVIDIA vGPU Manager is not installed)"}
 }
 

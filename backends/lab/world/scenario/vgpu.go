@@ -27,6 +27,14 @@ func vgpuGDR(s *world.State) {
 	}
 }
 
+// vgpuGuests is like vgpuGDR with two guests that cannot use their vGPU.
+func vgpuGuests(s *world.State) {
+	vgpuGDR(s)
+	asked := s.Asked()
+	asked[0].Guest.Preset, asked[len(asked)-1].Guest.Defects = "gpudirect", []world.Defect{world.NoLicense}
+	s.Refused = map[string]string{"gpudirect": "3 (a guest has the driver for whole GPUs, another no license for its vGPU)"}
+}
+
 // vgpuBare is like vgpuGDR without the vGPU Manager. NVIDIA's offline bundle with it is on the datastore.
 func vgpuBare(s *world.State) {
 	vgpuGDR(s)
