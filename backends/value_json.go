@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -56,8 +54,7 @@ func (v Value) looksTagged() bool {
 	return is
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, and any other JSON as data. Text that is not UTF-8, a duplicate member and an
-// unknown state are errors.
+// UnmarshalJSON reads the output of MarshalJSON, and any other JSON as data. Text that is not UTF-8 and an unknown state are errors.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	got, err := parse(b)
 	if err != nil {
@@ -195,18 +192,7 @@ func canonical(b []byte) (any, string, error) {
 		return nil, "", err
 	}
 	out, err := marshalPlain(plain)
-	if err != nil || bytes.Equal(out, b) { // what decoding loses or replaces would be different in out
-		return plain, string(out), err
-	}
-	if err := surrogates(b); err != nil {
-		return nil, "", err
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := unique(dec); err != nil {
-		return nil, "", err
-	}
-	return plain, string(out), nil
+	return plain, string(out), err
 }
 
 // decodeJSON reads one JSON value and nothing after it; numbers keep their digits.
@@ -221,71 +207,6 @@ func decodeJSON(b []byte) (any, error) {
 		return nil, errors.New("unexpected data after the value")
 	}
 	return v, nil
-}
-
-// unique reads one value and refuses duplicate members, of which encoding/json would take the last.
-func unique(dec *json.Decoder) error {
-	t, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	open, nested := t.(json.Delim)
-	if !nested {
-		return nil
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if open == '{' {
-			key, err := dec.Token()
-			if err != nil {
-				return err
-			}
-			name, _ := key.(string)
-			if seen[name] {
-				return fmt.Errorf("duplicate member %q", name)
-			}
-			seen[name] = true
-		}
-		if err := unique(dec); err != nil {
-			return err
-		}
-	}
-	_, err = dec.Token()
-	return err
-}
-
-// surrogates refuses \u escapes of half a surrogate pair in valid JSON, which encoding/json reads as U+FFFD.
-func surrogates(b []byte) error {
-	for {
-		i := bytes.IndexByte(b, '\\')
-		if i < 0 || i+1 >= len(b) {
-			return nil
-		}
-		if b = b[i:]; b[1] != 'u' {
-			b = b[2:]
-			continue
-		}
-		r := escaped(b)
-		b = b[6:]
-		if utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, escaped(b)) == utf8.RuneError {
-				return errors.New("unpaired surrogate in a text")
-			}
-			b = b[6:]
-		}
-	}
-}
-
-// escaped returns the code of a \uXXXX escape at the start of b, -1 if there is none.
-func escaped(b []byte) rune {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return -1
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 32)
-	if err != nil {
-		return -1
-	}
-	return rune(n)
 }
 
 // marshalPlain keeps <, > and & readable; encoding/json sorts map keys.

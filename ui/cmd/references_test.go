@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,12 +12,11 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
-
-var update = flag.Bool("update", false, "write the generated parts of assets/docs")
 
 // generatedMark begins the part of a document that TestReferences generates.
 const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run TestReferences -update -->\n"
@@ -41,7 +39,7 @@ func TestReferences(t *testing.T) {
 		if want == string(b) {
 			continue
 		}
-		if !*update {
+		if !*testclass.Update {
 			t.Errorf("%s is out of date; run: go test ./ui/cmd -run TestReferences -update", path)
 		} else if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

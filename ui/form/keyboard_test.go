@@ -2,10 +2,7 @@ package form
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,13 +11,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
-
-var update = flag.Bool("update", false, "write the golden screens")
 
 // A keyboard drives the wizard as a person does: it presses keys and executes the commands that the loop returns, one
 // after the other, except clock ticks.
@@ -186,20 +182,5 @@ func golden(t *testing.T, path, got string) {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	got = strings.ReplaceAll(strings.Join(lines, "\n")+"\n", connectX.Driver(), placeholderDriver)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
-	}
+	testclass.Golden(t, path, got)
 }

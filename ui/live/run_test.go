@@ -1,10 +1,7 @@
 package live_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +10,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
-
-var update = flag.Bool("update", false, "write the golden screens")
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
@@ -156,7 +152,7 @@ func TestRunScreens(t *testing.T) {
 			if strings.Contains(got, "\x1b[2J") {
 				t.Error("an escape came through")
 			}
-			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(got)+"\n")
+			testclass.Golden(t, "testdata/"+name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(got)+"\n")
 		})
 	}
 }
@@ -170,7 +166,7 @@ func TestAttachScreens(t *testing.T) {
 			if lipgloss.Width(got) > size[0] || lipgloss.Height(got) > size[1] {
 				t.Errorf("%d x %d", lipgloss.Width(got), lipgloss.Height(got))
 			}
-			golden(t, name, ansi.Strip(got)+"\n")
+			testclass.Golden(t, "testdata/"+name, ansi.Strip(got)+"\n")
 		})
 	}
 }
@@ -191,27 +187,6 @@ func TestKeysWhileItMeasures(t *testing.T) {
 		if got := r.View(78, 19, begin); !strings.Contains(got, "the changes are done; Ctrl-C stops the measurement") {
 			t.Errorf("%s says nothing:\n%s", key, got)
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
 	}
 }
 

@@ -2,40 +2,15 @@ package plain_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
-
-var update = flag.Bool("update", false, "write the golden texts")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
-	}
-}
 
 func setting(target backends.Ref, kind backends.Kind, name string) backends.Setting {
 	return backends.Setting{Target: target, Kind: kind, Name: name}
@@ -94,7 +69,7 @@ func TestPlanTexts(t *testing.T) {
 					t.Fatal(err)
 				}
 				harmless(t, b.String())
-				golden(t, name+"."+form.ext, b.String())
+				testclass.Golden(t, "testdata/"+name+"."+form.ext, b.String())
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/render"
@@ -113,7 +114,7 @@ func TestFormats(t *testing.T) {
 	for name, r := range map[string]*report.Report{"everything": everything(), "partial": partial(), "nothing-measured": nothing(), "hostile": hostile()} {
 		for format := range formats {
 			t.Run(name+"."+format, func(t *testing.T) {
-				golden(t, name+"."+format, style.ReplaceAllString(rendered(t, format, r), "<style>…</style>"))
+				testclass.Golden(t, "testdata/"+name+"."+format, style.ReplaceAllString(rendered(t, format, r), "<style>…</style>"))
 			})
 		}
 	}

@@ -3,10 +3,7 @@ package render_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/render"
@@ -21,8 +19,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
-
-var update = flag.Bool("update", false, "write the golden texts")
 
 func base() *report.Report {
 	return &report.Report{Run: "20260314-092653-pvrdma-abcd", Mode: "pvrdma", Made: time.Date(2026, 3, 14, 9, 31, 7, 0, time.UTC), Tool: "1.0.0",
@@ -167,7 +163,7 @@ func TestTexts(t *testing.T) {
 					}
 				}
 			}
-			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(text.String()))
+			testclass.Golden(t, "testdata/"+name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(text.String()))
 			if err := render.JSON(&doc, r); err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +208,7 @@ func TestWideScreens(t *testing.T) {
 				t.Errorf("%s: no row for %s", name, p)
 			}
 		}
-		golden(t, name+"-wide.txt", text.String())
+		testclass.Golden(t, "testdata/"+name+"-wide.txt", text.String())
 	}
 }
 
@@ -275,26 +271,5 @@ func TestPlainThemeIsASCII(t *testing.T) {
 		if r > 0x7e || r < 0x20 && r != '\n' {
 			t.Errorf("%U in the plain report", r)
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
 	}
 }

@@ -3,7 +3,6 @@ package answers_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"testing"
 
@@ -12,10 +11,9 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
-
-var update = flag.Bool("update", false, "write assets/answers.schema.json anew")
 
 func compile(t *testing.T) *jsonschema.Schema {
 	t.Helper()
@@ -61,7 +59,7 @@ func TestSchemaIsTheOneInAssets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if *testclass.Update {
 		if err := os.WriteFile("../../assets/answers.schema.json", got, 0o644); err != nil {
 			t.Fatal(err)
 		}

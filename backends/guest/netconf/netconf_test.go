@@ -1,39 +1,17 @@
 package netconf_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func static() netconf.Static {
 	return netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Error(d)
-	}
 }
 
 func text(s netconf.System, a netconf.Static) string {
@@ -43,16 +21,16 @@ func text(s netconf.System, a netconf.Static) string {
 
 func TestTexts(t *testing.T) {
 	a := static()
-	golden(t, "netplan.yaml", text(netconf.Netplan, a))
-	golden(t, "connection.nmconnection", text(netconf.NetworkManager, a))
-	golden(t, "ifcfg-ens224f0", text(netconf.Ifcfg, a))
-	golden(t, "rdma.network", text(netconf.Networkd, a))
-	golden(t, "interfaces", text(netconf.Ifupdown, a))
+	testclass.Golden(t, "testdata/netplan.yaml", text(netconf.Netplan, a))
+	testclass.Golden(t, "testdata/connection.nmconnection", text(netconf.NetworkManager, a))
+	testclass.Golden(t, "testdata/ifcfg-ens224f0", text(netconf.Ifcfg, a))
+	testclass.Golden(t, "testdata/rdma.network", text(netconf.Networkd, a))
+	testclass.Golden(t, "testdata/interfaces", text(netconf.Ifupdown, a))
 	a.Table = 5002 // another interface is in the subnet
-	golden(t, "netplan-table.yaml", text(netconf.Netplan, a))
-	golden(t, "connection-table.nmconnection", text(netconf.NetworkManager, a))
-	golden(t, "rdma-table.network", text(netconf.Networkd, a))
-	golden(t, "interfaces-table", text(netconf.Ifupdown, a))
+	testclass.Golden(t, "testdata/netplan-table.yaml", text(netconf.Netplan, a))
+	testclass.Golden(t, "testdata/connection-table.nmconnection", text(netconf.NetworkManager, a))
+	testclass.Golden(t, "testdata/rdma-table.network", text(netconf.Networkd, a))
+	testclass.Golden(t, "testdata/interfaces-table", text(netconf.Ifupdown, a))
 }
 
 // With DHCP every system but ifupdown leaves routes and DNS servers out, and keeps the MTU; the words are those of netplan's reference,

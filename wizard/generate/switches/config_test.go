@@ -1,9 +1,6 @@
 package switches_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,11 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var made = generate.Origin{Tool: "rdma-setup 1.0", What: "generate switch", From: []string{"answers.yaml", "LLDP"}, Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 
@@ -59,28 +55,11 @@ func TestConfig(t *testing.T) {
 			if err != nil || len(missing) != 0 {
 				t.Fatal(missing, err)
 			}
-			golden(t, string(os)+".txt", text)
+			testclass.Golden(t, "testdata/"+string(os)+".txt", text)
 			if again, _, _ := switches.Config(wish(t, os), made); again != text {
 				t.Error("the same wish gives another text")
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Error(d)
 	}
 }
 

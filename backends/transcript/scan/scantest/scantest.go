@@ -7,7 +7,6 @@ package scantest
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // Tools are parsers by tool id.
@@ -24,8 +24,6 @@ type Tools = map[string]func(string) any
 
 // Foreign is the environment variable that names a directory of further transcripts to score.
 const Foreign = "RDMA_SETUP_TRANSCRIPTS"
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // Golden compares what every parser reads from its fixtures with the golden files. A tool without a fixture fails.
 func Golden(t *testing.T, dir string, tools Tools) {
@@ -38,7 +36,7 @@ func Golden(t *testing.T, dir string, tools Tools) {
 			t.Run(tool+"/"+filepath.Base(file), func(t *testing.T) {
 				got := encode(t, tools[tool](read(t, file)))
 				golden := strings.TrimSuffix(file, ".txt") + ".json"
-				if *update {
+				if *testclass.Update {
 					if err := os.WriteFile(golden, got, 0o600); err != nil {
 						t.Fatal(err)
 					}
