@@ -51,7 +51,8 @@ and asks first; the counters of loss and pause frames show whether the class is 
 					if out == "" && !machine(output) {
 						return err
 					}
-					rep = &report.Report{Made: e.Now(), Tool: e.Version, VCenter: f.site(e, cmd), Unconfigured: rep != nil}
+					stub := f.unjudged(e, cmd, report.Bench, err)
+					stub.Unconfigured, rep = rep != nil, stub
 				}
 				rep.Command = report.Bench
 				if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -190,9 +189,7 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	if _, judged := errors.AsType[*console.CodeError](err); err == nil || judged {
 		return err
 	}
-	r := &report.Report{
-		Command: report.Check, Made: e.Now(), Tool: e.Version, VCenter: f.site(e, cmd), Err: err.Error(), Hint: backends.HintOf(err),
-	}
+	r := f.unjudged(e, cmd, report.Check, err)
 	if ctx.Err() != nil {
 		if f.out == "" && !machine(f.output) {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,14 +101,14 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("mode: quantum\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(t.TempDir(), "document")
+	old, good := filepath.Join(t.TempDir(), "document"), filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
 	for name, tt := range map[string]struct {
 		key, value string   // of the environment
 		args       []string // before those of the document
 		says       string
 	}{
 		"vCenter is dead":      {"GOVC_URL", "https://127.0.0.1:1/sdk", []string{"--quick"}, "127.0.0.1:1"},
-		"the password is bad":  {"GOVC_PASSWORD", "wrong", []string{"--quick"}, "password is wrong"},
+		"the password is bad":  {"GOVC_PASSWORD", "wrong", []string{"--quick", "-f", good}, "password is wrong"},
 		"the answers are bad":  {"", "", []string{"-f", bad}, "quantum"},
 		"a flag is unknown":    {"", "", []string{"--quik"}, "quik"},
 		"a flag was removed":   {"", "", []string{"--watch", "60"}, "watch"},
@@ -123,6 +124,9 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 			code, doc, errs := b.run(append(args, "-o", format)...)
 			if code != 3 || !strings.Contains(doc, says) || !strings.Contains(doc, tt.says) {
 				t.Errorf("%s, -o %s: exit %d:\n%s\n%s", name, format, code, doc, errs)
+			}
+			if format == "prometheus" && slices.Contains(tt.args, good) && !strings.Contains(doc, `mode="pvrdma"`) {
+				t.Errorf("%s: the mode of the answers is missing:\n%s", name, doc)
 			}
 			if err := os.WriteFile(old, []byte("all is well"), 0o600); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
@@ -30,16 +31,19 @@ func exitOf(r *report.Report, err error) error {
 	return &console.CodeError{Code: code, Err: err}
 }
 
-// site returns the URL of the vCenter of the settings or the answers, "" if it is not known.
-func (f *planFlags) site(e *console.Env, cmd *cobra.Command) string {
-	url := ""
-	if set, err := console.ReadSettings(e, cmd); err == nil {
-		url = set.URL
+// unjudged returns the report of a command that could not evaluate anything: why, and what settings and answers say of the site.
+func (f *planFlags) unjudged(e *console.Env, cmd *cobra.Command, command report.Command, err error) *report.Report {
+	r := &report.Report{Command: command, Made: e.Now(), Tool: e.Version, Err: err.Error(), Hint: backends.HintOf(err), ErrExit: console.ExitCode(err)}
+	if set, bad := console.ReadSettings(e, cmd); bad == nil {
+		r.VCenter = set.URL
 	}
-	if a, err := f.load(e, nil); url == "" && f.file != "" && err == nil {
-		url = a.VCenter.URL
+	if f.file == "" || f.file == "-" {
+		return r
 	}
-	return url
+	if a, bad := f.load(e, nil); bad == nil {
+		r.VCenter, r.Mode = cmp.Or(r.VCenter, a.VCenter.URL), string(a.Mode)
+	}
+	return r
 }
 
 // misused publishes the document of a check or bench whose command line is invalid, so that the last good one is not read again.
@@ -64,10 +68,7 @@ func misused(e *console.Env, cmd *cobra.Command, args []string, err error) error
 	if out == "" && (unformatted || !machine(format)) {
 		return err
 	}
-	r := &report.Report{
-		Command: command, Made: e.Now(), Tool: e.Version, VCenter: (&planFlags{file: text("file")}).site(e, cmd), Err: err.Error(),
-		Hint: backends.HintOf(err), ErrExit: console.ExitCode(err),
-	}
+	r := (&planFlags{file: text("file")}).unjudged(e, cmd, command, err)
 	bad := console.Publish(e, out, func(w io.Writer) error {
 		switch {
 		case unformatted:

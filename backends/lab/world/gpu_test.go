@@ -95,6 +95,7 @@ func TestSharesOfOneSize(t *testing.T) {
 		if err := w.Update(func(s *world.State) ([]world.Event, error) {
 			v := s.VM(vm)
 			v.Host, v.Devices = host, []*world.Passthrough{{Key: 13000, Profile: profile}}
+			s.Host(host).VGPUs = []string{"grid_a100d-10c", "grid_a100d-40c", "grid_a100d-80c", "grid_a100d-3-40c"}
 			return nil, nil
 		}); err != nil {
 			t.Fatal(err)
@@ -108,7 +109,8 @@ func TestSharesOfOneSize(t *testing.T) {
 			t.Fatalf("%s: %v", vm, err)
 		}
 	}
-	for profile, want := range map[string]error{"grid_a100d-40c": world.ErrNoShare, "grid_a100d-3-40c": world.ErrNoShare, "grid_a100d-10c": nil} {
+	for profile, want := range map[string]error{"grid_a100d-40c": world.ErrNoShare, "grid_a100d-3-40c": world.ErrNoShare, "grid_a100d-10c": nil,
+		"grid_a100d-20c": world.ErrNoShare /* the host does not offer it */} {
 		w.View(func(s *world.State) {
 			if _, err := s.PlaceShares(&world.VM{Name: "x", Host: "esx-01", Devices: []*world.Passthrough{{Profile: profile}}}); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", profile, err, want)

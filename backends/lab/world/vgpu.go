@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,7 @@ func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
 				best = c.Address
 			}
 		}
-		if best == "" {
+		if best == "" || !slices.Contains(h.VGPUs, d.Profile) { // without the vGPU Manager a host has no profiles
 			return nil, ErrNoShare
 		}
 		on[best], gpus = append(on[best], d), append(gpus, best)

@@ -46,7 +46,7 @@ func hgxH100(s *world.State) {
 func hgxNoManager(s *world.State) {
 	hgxH100(s)
 	for _, h := range s.Hosts {
-		h.VIBs = slices.DeleteFunc(h.VIBs, func(v world.VIB) bool { return v.Name == vgpuManager.Name })
+		h.VGPUs, h.VIBs = nil, slices.DeleteFunc(h.VIBs, func(v world.VIB) bool { return v.Name == vgpuManager.Name })
 	}
 	s.VGPU, s.GPUs = "grid_h100xm-80c", nil
 	s.Refused = map[string]string{"gpudirect": "3 (the NVIDIA vGPU Manager is not installed)"}
