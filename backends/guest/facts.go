@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
-// fill turns the sections of a survey into facts.
-func (f facts) fill(g *backends.Guest, o Options) {
+// fill turns the sections of a survey into facts, and returns the network.
+func (f facts) fill(g *backends.Guest, o Options) network {
 	release := assignments(f["os"])
 	g.OS, g.Version, g.Pretty = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
 	g.Like = strings.Fields(release["ID_LIKE"])
@@ -45,7 +45,8 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
-	g.NetInvalid, g.NetRivals, g.NetShared = n.invalid(trial(f["tried"])), n.rivals(), n.shared
+	g.NetInvalid, g.NetShared = n.invalid(trial(f["tried"])), n.shared
+	g.NetRivals, _ = n.rivals()
 	g.RouteNumbers = f.routeNumbers(&n)
 	g.RDMA = f.devices(n.interfaces)
 	if env := f.environment(g.RDMA); env.IsPartial() {
@@ -59,6 +60,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	f.health(g)
 	f.builds(g)
 	g.GPUUnit = f.gpuUnit()
+	return n
 }
 
 // assignments parses KEY=value lines with shell quotes, as in os-release.

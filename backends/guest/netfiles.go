@@ -3,6 +3,8 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -87,36 +89,45 @@ func problem(err error) *backends.FileProblem {
 	return &backends.FileProblem{Why: err.Error()}
 }
 
-// probe is the address with which is found what stands in the way of one.
-func probe(nic netconf.NIC) netconf.Static {
-	return netconf.Static{NIC: nic, PortGroup: "probe", CIDR: "192.0.2.1/24", MTU: 1500}
+// A candidate is an address with which is found what stands in the way of one on an interface, and the file that would give it.
+type candidate struct {
+	name  string // of the interface; "": any that a new adapter gets
+	files []netconf.File
+	links []netconf.Link
+	want  netconf.Static
+	own   netconf.File
 }
 
-// probeMAC is a MAC that no adapter has.
-const probeMAC = "02:00:00:00:02:01"
+// freeMAC returns a locally administered MAC that no interface has.
+func (n *network) freeMAC() (mac string) {
+	for i := 1; ; i++ {
+		mac = fmt.Sprintf("02:00:00:00:02:%02x", i)
+		if !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.MAC == mac }) {
+			return mac
+		}
+	}
+}
 
 // nicName matches names of interfaces in files, without patterns.
 var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*\b`)
 
 // rivals returns the files that prevent an address of this program, by the names of interfaces: of those that exist, except the ones
-// that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name ("").
-func (n *network) rivals() map[string]backends.FileProblem {
+// that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name (""). For the others it
+// returns the files that would be written.
+func (n *network) rivals() (found map[string]backends.FileProblem, would []candidate) {
 	p, ok := netconf.For(n.system, n.tools...)
 	if !ok || n.refusal != nil {
-		return nil
+		return nil, nil
 	}
-	var found map[string]backends.FileProblem
+	found = map[string]backends.FileProblem{}
 	try := func(name string, files []netconf.File, links []netconf.Link, nic netconf.NIC) {
-		if _, err := p.Add(files, links, probe(nic)); err != nil {
-			if found == nil {
-				found = map[string]backends.FileProblem{}
-			}
-			p := problem(err)
-			if name == "" { // nic is a stand-in
-				p.Why, p.Remedy = strings.ReplaceAll(p.Why, nic.Name, "any new adapter"), strings.ReplaceAll(p.Remedy, nic.Name, "new adapters")
-			}
-			found[name] = *p
+		c := candidate{name: name, files: files, links: links, want: netconf.Static{NIC: nic, PortGroup: "probe", CIDR: "192.0.2.1/24", MTU: 1500}}
+		var err error
+		if c.own, err = p.Add(files, links, c.want); err == nil {
+			would = append(would, c)
+			return
 		}
+		found[name] = c.standIn(problem(err))
 	}
 	prefix := ""
 	for _, l := range n.links {
@@ -144,11 +155,20 @@ func (n *network) rivals() map[string]backends.FileProblem {
 			}
 		}
 	}
-	for name, as := range names {
-		link := netconf.Link{Name: name, MAC: probeMAC, Driver: "vmxnet3", Device: true}
-		try(as, n.files, append(slices.Clone(n.links), link), netconf.NIC{Name: name, MAC: probeMAC})
+	mac := n.freeMAC()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		link := netconf.Link{Name: name, MAC: mac, Driver: "vmxnet3", Device: true}
+		try(names[name], n.files, append(slices.Clone(n.links), link), netconf.NIC{Name: name, MAC: mac})
 	}
-	return found
+	return found, would
+}
+
+// standIn names what a candidate stands for.
+func (c candidate) standIn(p *backends.FileProblem) backends.FileProblem {
+	if c.name == "" {
+		p.Why, p.Remedy = strings.ReplaceAll(p.Why, c.want.Name, "any new adapter"), strings.ReplaceAll(p.Remedy, c.want.Name, "new adapters")
+	}
+	return *p
 }
 
 // invalid returns the file with which the guest's network would not be configured, or would be another after the next boot; tried is what
@@ -207,29 +227,72 @@ func (g *Guests) tryNetplan(ctx context.Context, vm string, n *network, f netcon
 		return err
 	}
 	s := sections(said)
-	before, after := trial(s["before"]), trial(s["after"])
+	before := trial(s["before"])
 	if p := n.invalid(before); p != nil {
 		return refused(p)
 	}
-	if p := after.problem(); p != nil {
+	c := candidate{links: n.links, want: want, own: f, files: n.files}
+	if p := c.judge(before, trial(s["after"]), n.shared != nil); p != nil {
 		return refused(p)
 	}
-	was, err := netconf.Generated(n.files, before.generated(), n.links)
+	return nil
+}
+
+// judge says what stands in the way of a candidate by what netplan generates without its file and with it. restored: other interfaces
+// become again what an earlier release has changed.
+func (c candidate) judge(before, after trial, restored bool) *backends.FileProblem {
+	if p := after.problem(); p != nil {
+		return p
+	}
+	was, err := netconf.Generated(c.files, before.generated(), c.links)
 	if err != nil {
-		return refused(problem(err))
+		return problem(err)
 	}
-	files := append(slices.DeleteFunc(slices.Clone(n.files), func(o netconf.File) bool { return o.Path == f.Path }), f)
-	is, err := netconf.Generated(files, after.generated(), n.links)
+	files := append(slices.DeleteFunc(slices.Clone(c.files), func(o netconf.File) bool { return o.Path == c.own.Path }), c.own)
+	is, err := netconf.Generated(files, after.generated(), c.links)
 	if err != nil {
-		return refused(problem(err))
+		return problem(err)
 	}
-	if d := netconf.Difference(was, is, want.Name); len(d) > 0 && n.shared == nil { // a shared stanza becomes again what it was
-		return backends.Errorf(backends.KindRefused, label(vm), "Configure the address by hand and exclude the guest.",
-			"%s would change other interfaces (netplan generate): %s", f.Path, strings.Join(d, "; "))
+	if d := netconf.Difference(was, is, c.want.Name); len(d) > 0 && !restored {
+		return &backends.FileProblem{File: c.own.Path, Why: "it would change other interfaces (netplan generate): " + strings.Join(d, "; "),
+			Remedy: "Configure the address by hand and exclude the guest."}
 	}
-	if e, _ := netconf.Of(is, want.Name); e.File != f.Path || want.CIDR != backends.DHCP && (e.DHCP4 || !slices.Contains(e.Addresses, want.CIDR)) {
-		return backends.Errorf(backends.KindRefused, label(vm), "Remove "+want.Name+" from that file.",
-			"%s decides for %s after a boot, not %s (netplan generate)", e.File, want.Name, f.Path)
+	if e, _ := netconf.Of(is, c.want.Name); e.File != c.own.Path || c.want.CIDR != backends.DHCP && (e.DHCP4 || !slices.Contains(e.Addresses, c.want.CIDR)) {
+		return &backends.FileProblem{File: e.File, Why: "it decides for " + c.want.Name + " after a boot, not " + c.own.Path + " (netplan generate)",
+			Remedy: "Remove " + c.want.Name + " from that file."}
 	}
 	return nil
+}
+
+// mostTrials bounds how many candidates netplan is asked about: those of interfaces that exist come first.
+const mostTrials = 8
+
+// tryComing lets the guest's netplan judge the files that would be written, before a VM is powered off, and adds what stands in their way.
+// A guest whose interfaces all have files of this program has been judged when these were written.
+func (g *Guests) tryComing(ctx context.Context, c *ssh.Conn, n *network, before trial, out *backends.Guest) {
+	_, would := n.rivals()
+	would = slices.DeleteFunc(would, func(w candidate) bool { return len(w.files) < len(n.files) }) // it has a file of this program
+	free := slices.ContainsFunc(n.interfaces, func(i backends.Interface) bool {
+		_, ours := backends.NetFileOf(i.Config)
+		return !i.Virtual && n.management[i.Name] == "" && !ours
+	})
+	some := slices.ContainsFunc(n.files, func(f netconf.File) bool { _, ours := backends.NetFileOf(f.Path); return ours })
+	if n.system != netconf.Netplan || out.NetInvalid != nil || !strings.HasPrefix(string(before), "exit 0\n") || some && !free {
+		return
+	}
+	would = would[:min(len(would), mostTrials)]
+	var b strings.Builder
+	for i, w := range would {
+		b.WriteString(section("try"+strconv.Itoa(i), tryScript(w.own.Path, w.own.Content)))
+	}
+	r, err := c.Run(ctx, traced(ssh.Command{What: "try the files with netplan", Script: b.String(), Limit: 2 * time.Minute, MaxOutput: 8 << 20, Sudo: true}))
+	if err != nil {
+		return // judged again before the file is written
+	}
+	s := sections(r.Stdout)
+	for i, w := range would {
+		if p := w.judge(before, trial(s["try"+strconv.Itoa(i)]), n.shared != nil); p != nil {
+			out.NetRivals[w.name] = w.standIn(p)
+		}
+	}
 }

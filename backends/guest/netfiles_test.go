@@ -43,6 +43,8 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 			refused: "/etc/netplan/70-storage.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens192:\n      addresses: [10.9.9.9/24]\n"},
 		{name: "a new stanza that nobody has put in force", os: "ubuntu-22.04", file: "/etc/netplan/80-coming.yaml",
 			refused: "/etc/netplan/80-coming.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens300:\n      dhcp4: true\n"},
+		{name: "a netplan that has no word of our file (netplan 0.102, networkmanager)", os: "ubuntu-22.04", file: "/usr/local/bin/netplan",
+			refused: "/etc/netplan/60-rdma-setup-", text: "#!/bin/sh\nfor f in \"$3\"/etc/netplan/60-rdma-setup-*; do\n\tif [ -e \"$f\" ]; then echo \"$f:4:5: Error in network definition: unknown key\" >&2; exit 78; fi\ndone\nexec /usr/sbin/netplan \"$@\"\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newMachine(t, config{os: test.os})
@@ -50,7 +52,10 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 				m.root(t, "rm -f /etc/netplan/*.yaml")
 			}
 			write := "umask 077; cat >" + test.file + " <<'END'\n" + test.text + "END\n"
-			if test.text == "" {
+			switch {
+			case strings.HasPrefix(test.text, "#!"):
+				write += "chmod 755 " + test.file
+			case test.text == "":
 				write = "ln -s /dev/null " + test.file
 			}
 			m.root(t, "mkdir -p "+test.file[:strings.LastIndex(test.file, "/")]+"; "+write)

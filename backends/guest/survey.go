@@ -18,7 +18,7 @@ import (
 // mark begins a section of the survey's output. No tool prints it.
 const mark = "\x1e#"
 
-// Survey reads every fact of a guest in at most two remote commands. It never fails: if the guest cannot be read, Error says why;
+// Survey reads every fact of a guest in at most two remote commands, and lets netplan judge what would be written in another. It never fails: if the guest cannot be read, Error says why;
 // facts of missing tools are absent. Only the kernel's release is required.
 func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	out := backends.Guest{VM: vm}
@@ -48,7 +48,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	}
 	out.Sudo = mode
 	f := sections(r.Stdout)
-	f.fill(&out, g.options)
+	n := f.fill(&out, g.options)
 	if !kernelRelease.MatchString(out.Kernel) {
 		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
 			"Log in to the guest as the same user and run uname -r.", "uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
@@ -57,6 +57,9 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 		g.managers.Store(vm, m)
 	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
+	if cmd.Sudo {
+		g.tryComing(ctx, c, &n, trial(f["tried"]), &out)
+	}
 	return out
 }
 
