@@ -143,8 +143,8 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
-	if n.system == netconf.Netplan && t.content != "" {
-		if err := a.g.tryNetplan(ctx, vm, n, netconf.File{Path: t.file, Content: t.content}, t.static); err != nil {
+	if t.content != "" {
+		if err := a.g.try(ctx, vm, n, netconf.File{Path: t.file, Content: t.content}, t.static); err != nil {
 			return err
 		}
 	}

@@ -239,6 +239,7 @@ func (f facts) network() network {
 	}
 	f.addAddresses(&n)
 	f.names(&n)
+	f.now(&n)
 	n.decide()
 	f.policies(&n)
 	for i := range n.interfaces {

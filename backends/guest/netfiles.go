@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,75 @@ func (f facts) names(n *network) {
 			n.routes[dev] = append(n.routes[dev], strings.TrimSpace(strings.Fields(line)[0]+" "+via))
 		}
 	}
+}
+
+// now adds the files that decide now. /lib is /usr/lib.
+func (f facts) now(n *network) {
+	for line := range strings.SplitSeq(f["netnow"], "\n") {
+		name, file, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if at := slices.IndexFunc(n.links, func(l netconf.Link) bool { return l.Name == name }); ok && at >= 0 {
+			if strings.HasPrefix(file, "/lib/") {
+				file = "/usr" + file
+			}
+			n.links[at].Now = append(n.links[at].Now, file)
+		}
+	}
+}
+
+// pending returns a file that decides for a card after a boot and not now, or whose static addresses or DHCP are not those of the card:
+// it was changed since its program has read it. Links without a file now, and interrupted changes of this program, are not compared.
+func (n *network) pending() *backends.FileProblem {
+	for i, e := range n.effective {
+		l := n.links[i]
+		at := slices.IndexFunc(l.Now, func(f string) bool {
+			return strings.Contains(f, "/systemd/network/") == (e.Renderer == netconf.Networkd)
+		})
+		if at < 0 || !l.Device || n.master[l.Name] != "" || n.shared != nil {
+			continue
+		}
+		now, id := l.Now[at], ""
+		if n.system == netconf.Netplan {
+			now, id = netconf.Origin(n.files, now)
+		}
+		_, ours := backends.NetFileOf(now)
+		_, coming := backends.NetFileOf(e.File)
+		gone := !strings.HasPrefix(now, "/run/") && !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == now })
+		why := ""
+		switch {
+		case ours || coming:
+		case e.File == "" && gone:
+			why = "it is in force for " + l.Name + ", and no longer there"
+		case e.File != "" && (e.File != now || id != "" && id != e.ID):
+			why = now + " decides for " + l.Name + " now"
+		case e.File != "" && !e.Unmanaged:
+			why = inactive(e, n.interfaces[i])
+		}
+		if why != "" {
+			return &backends.FileProblem{File: cmp.Or(e.File, now), Why: "it has changes that are not in force yet: " + why,
+				Remedy: "Put them in force (networkctl reload and reconfigure, nmcli connection reload and up), or take them back; then plan again."}
+		}
+	}
+	return nil
+}
+
+// inactive says what a file says and its interface does not have, while it has another address of the family.
+func inactive(e netconf.Effective, i backends.Interface) string {
+	has := func(six bool) bool {
+		return slices.ContainsFunc(i.Addresses, func(a string) bool { return strings.Contains(a, ":") == six })
+	}
+	four := slices.ContainsFunc(e.Addresses, func(a string) bool { return !strings.Contains(a, ":") })
+	for _, a := range e.Addresses {
+		if !slices.Contains(i.Addresses, a) && has(strings.Contains(a, ":")) {
+			return i.Name + " does not have " + a
+		}
+	}
+	switch {
+	case i.DHCP && !e.DHCP4:
+		return i.Name + " has a lease, and no DHCP there"
+	case e.DHCP4 && !i.DHCP && has(false) && !four:
+		return i.Name + " has no lease, and DHCP there"
+	}
+	return ""
 }
 
 // decide finds what decides for each link.
@@ -108,8 +178,8 @@ func (n *network) freeMAC() (mac string) {
 	}
 }
 
-// nicName matches names of interfaces in files, without patterns.
-var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*\b`)
+// nicNames matches names of interfaces in files, and patterns up to their first special character.
+var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*[*?[]?`)
 
 // rivals returns the files that prevent an address of this program, by the names of interfaces: of those that exist, except the ones
 // that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name (""). For the others it
@@ -150,7 +220,7 @@ func (n *network) rivals() (found map[string]backends.FileProblem, would []candi
 	}
 	for _, f := range n.files {
 		for _, name := range nicNames.FindAllString(f.Path+"\n"+f.Content, -1) {
-			if strings.HasPrefix(name, prefix) && !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.Name == name }) {
+			if strings.HasPrefix(name, prefix) && !strings.ContainsAny(name, "*?[") && !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.Name == name }) {
 				names[name] = name
 			}
 		}
@@ -177,10 +247,15 @@ func (n *network) invalid(tried trial) *backends.FileProblem {
 	if n.refusal != nil {
 		return problem(n.refusal)
 	}
-	if p := tried.problem(); p != nil || !strings.HasPrefix(string(tried), "exit 0\n") || n.system != netconf.Netplan {
+	if p := tried.problem(); p != nil {
 		return p
 	}
-	return problem(netconf.Pending(n.files, tried.generated(), n.links))
+	if strings.HasPrefix(string(tried), "exit 0\n") && n.system == netconf.Netplan {
+		if err := netconf.Pending(n.files, tried.generated(), n.links); err != nil {
+			return problem(err)
+		}
+	}
+	return n.pending()
 }
 
 // A trial is what `netplan generate` says and writes in a scratch directory; see assets/scripts/netplan-try.sh.
@@ -214,12 +289,18 @@ func (t trial) generated() (files []netconf.File) {
 	return files
 }
 
-// tryNetplan lets the guest's netplan generate from its files as they are, and from its files with one of this program, and refuses the
+// try judges the file of this program before it is written. It lets a guest's netplan generate from its files as they are, and from its files with one of this program, and refuses the
 // file if it would change any other interface, or the interface would not get the address. Its exit code alone proves nothing: netplan
 // ends with 0 also if a stanza takes a member out of its bond.
-func (g *Guests) tryNetplan(ctx context.Context, vm string, n *network, f netconf.File, want netconf.Static) error {
+func (g *Guests) try(ctx context.Context, vm string, n *network, f netconf.File, want netconf.Static) error {
 	refused := func(p *backends.FileProblem) error {
 		return backends.Errorf(backends.KindRefused, label(vm), p.Remedy, "%s", p)
+	}
+	if n.system != netconf.Netplan {
+		if p := n.invalid(""); p != nil {
+			return refused(p)
+		}
+		return nil
 	}
 	said, err := g.ask(ctx, vm, "try the files with netplan", ssh.Command{Limit: 2 * time.Minute, MaxOutput: 8 << 20,
 		Script: section("before", tryScript()) + section("after", tryScript(f.Path, f.Content)) + ":\n"})

@@ -43,6 +43,16 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 			refused: "/etc/netplan/70-storage.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens192:\n      addresses: [10.9.9.9/24]\n"},
 		{name: "a new stanza that nobody has put in force", os: "ubuntu-22.04", file: "/etc/netplan/80-coming.yaml",
 			refused: "/etc/netplan/80-coming.yaml: it has changes that are not in force yet", text: "network:\n  version: 2\n  ethernets:\n    ens300:\n      dhcp4: true\n"},
+		{name: "a file of networkd that it has not read (networkctl(1), reload)", os: "ubuntu-22.04", file: "/etc/systemd/network/00-first.network",
+			refused: "/etc/systemd/network/00-first.network: it has changes that are not in force yet", text: "[Match]\nName=ens192\n\n[Network]\nAddress=10.9.9.9/24\n"},
+		{name: "a profile that NetworkManager has not read (nmcli(1), connection reload)", os: "rocky-9", file: "/etc/NetworkManager/system-connections/new.nmconnection",
+			refused: "/etc/NetworkManager/system-connections/new.nmconnection: it has changes that are not in force yet",
+			text:    "[connection]\nid=new\ntype=ethernet\ninterface-name=ens192\nautoconnect-priority=5\n\n[ipv4]\nmethod=manual\naddress1=10.9.9.9/24\n"},
+		{name: "a profile that was edited and not activated (nm-settings-keyfile(5))", os: "rocky-9", file: "/etc/NetworkManager/system-connections/ens192.nmconnection",
+			refused: "/etc/NetworkManager/system-connections/ens192.nmconnection: it has changes that are not in force yet: ens192 does not have 10.9.9.9/24",
+			text:    "[connection]\nid=ens192\ntype=ethernet\ninterface-name=ens192\n\n[ipv4]\nmethod=manual\naddress1=10.9.9.9/24\n"},
+		{name: "a name that is the beginning of a pattern (netplan reference, match)", os: "ubuntu-22.04", only: true, file: "/etc/netplan/01.yaml",
+			text: "network:\n  version: 2\n  ethernets:\n    id0:\n      match:\n        name: \"ens19*\"\n      set-name: ens192\n      dhcp4: true\n"},
 		{name: "a netplan that has no word of our file (netplan 0.102, networkmanager)", os: "ubuntu-22.04", file: "/usr/local/bin/netplan",
 			refused: "/etc/netplan/60-rdma-setup-", text: "#!/bin/sh\nfor f in \"$3\"/etc/netplan/60-rdma-setup-*; do\n\tif [ -e \"$f\" ]; then echo \"$f:4:5: Error in network definition: unknown key\" >&2; exit 78; fi\ndone\nexec /usr/sbin/netplan \"$@\"\n"},
 	} {
@@ -83,6 +93,9 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 					t.Error("something was written")
 				}
 				return
+			}
+			if len(others.NetRivals) > 0 || others.NetInvalid != nil {
+				t.Errorf("refused: %v %v", others.NetRivals, others.NetInvalid)
 			}
 			kept, err := keeper.Keep(t.Context(), a.Setting, a.To)
 			if err != nil {

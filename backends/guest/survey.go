@@ -203,6 +203,7 @@ func networkScript() string {
 		section("routes", "ip -4 route show; ip -6 route show") +
 		section("connection", "echo $SSH_CONNECTION") +
 		section("netconfig", script("netconfig.sh")) +
+		section("netnow", script("netnow.sh")) +
 		section("netfiles", patterned("dump.sh", strings.ReplaceAll(netconf.Patterns, "\n", " ")+" "+sourced)) + arpScript()
 }
 

@@ -228,6 +228,16 @@ func Pending(files, generated []File, links []Link) error {
 	return first
 }
 
+// Origin returns the file that people write for one that decides now, and netplan's stanza; "" for a file that netplan has not written.
+func Origin(files []File, now string) (file, id string) {
+	if p, err := readPlans(files); err == nil {
+		if s := p.stanzaOf(now); s != nil {
+			return s.file, s.id
+		}
+	}
+	return now, ""
+}
+
 // Written returns the files that netplan has written for systemd-networkd and NetworkManager.
 func Written(files []File) []File {
 	return slices.DeleteFunc(slices.Clone(files), func(f File) bool {

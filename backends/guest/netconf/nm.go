@@ -229,7 +229,12 @@ func (networkManager) Effective(files []File, links []Link) (all []Effective, er
 	found, conf := profiles(files), configured(files)
 	for _, l := range links {
 		e := Effective{Link: l.Name, Renderer: NetworkManager}
-		if at := slices.IndexFunc(found, func(c profile) bool { return c.fits(l) }); at >= 0 {
+		at := slices.IndexFunc(found, func(c profile) bool { return c.fits(l) })
+		last := slices.IndexFunc(found, func(c profile) bool { return c.fits(l) && slices.Contains(l.Now, c.File) })
+		if last >= 0 && found[last].priority == found[at].priority {
+			at = last // of one priority the last used (nm-settings(5), autoconnect-priority)
+		}
+		if at >= 0 {
 			e = found[at].Effective
 			e.Link = l.Name
 			for _, c := range found {

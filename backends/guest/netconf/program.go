@@ -17,9 +17,10 @@ type Link struct {
 	Alt    []string // alternative names
 	MAC    string   // the permanent one
 	Driver string
-	Path   string // ID_PATH of udev
-	Type   string // DEVTYPE of sysfs: bond, bridge, vlan, wlan; "": a wired card
-	Device bool   // not virtual
+	Path   string   // ID_PATH of udev
+	Type   string   // DEVTYPE of sysfs: bond, bridge, vlan, wlan; "": a wired card
+	Device bool     // not virtual
+	Now    []string // files that decide now, as networkd and NetworkManager say
 }
 
 // An Effective is what the files of a guest say about one interface: what is in force after the next boot.

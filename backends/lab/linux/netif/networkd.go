@@ -147,7 +147,7 @@ func isYes(s string) bool {
 
 // networkctl implements networkctl: reload reads the files, reconfigure applies them to interfaces.
 func (c *Config) networkctl(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("a json: no-pager no-legend")
+	o, err := p.Options("a json: lines: no-pager no-legend")
 	if err != nil {
 		return p.Usage(1, err)
 	}
