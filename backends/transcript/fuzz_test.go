@@ -4,10 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
-
-func fuzz(f *testing.F, id string) { scantest.Fuzz(f, "testdata", id, tools()[id]) }
 
 func FuzzIBSendBW(f *testing.F)     { fuzz(f, "ib_send_bw") }
 func FuzzIBSendLat(f *testing.F)    { fuzz(f, "ib_send_lat") }

@@ -7,35 +7,16 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// tools returns every tool as package scantest wants them.
-func tools() scantest.Tools {
-	all := scantest.Tools{}
+// tools returns the parser of every tool by its id.
+func tools() map[string]func(string) any {
+	all := map[string]func(string) any{}
 	for _, tool := range transcript.Tools() {
 		all[tool.ID] = func(text string) any { return tool.Parse(text) }
 	}
 	return all
-}
-
-func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", tools()) }
-
-func TestForeign(t *testing.T) { scantest.Score(t, tools()) }
-
-func TestNoiseOfTheToolsOwnWords(t *testing.T) {
-	scantest.Noise(t, "testdata", tools(), testclass.Race)
-}
-
-func TestMutations(t *testing.T) {
-	const change = "esxcli_software_vib_install/"
-	scantest.Hold(t, "testdata", tools(), map[string][]string{
-		// The line of dashes shows that the test finished.
-		"no dash line":        {"ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"},
-		"blank lines between": {change + "wrapped", "mlxconfig/query-e", "mlxconfig/set-wrapped", "mlxfwmanager/two"},
-	})
 }
 
 // TestTools holds the ids that scripts rely on.

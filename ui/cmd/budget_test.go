@@ -19,7 +19,7 @@ var budget = map[string]int64{
 const packagesOutsideLab = 72
 
 // testOnly are the packages that only tests use; they count as tests.
-var testOnly = []string{"backends/guest/realtest", "backends/settertest", "backends/testclass", "backends/transcript/scan/scantest", "ui/cmd/torture", "ui/cmd/torture/witness"}
+var testOnly = []string{"backends/guest/realtest", "backends/settertest", "backends/testclass", "ui/cmd/torture", "ui/cmd/torture/witness"}
 
 func TestBudget(t *testing.T) {
 	sizes := map[string]int64{}

@@ -1,8 +1,4 @@
-// Package scantest contains the tests that every transcript parser must pass: golden files, mutations of the golden files that must
-// not change the result, a directory of foreign transcripts, and fuzzing.
-//
-// A fixture is DIR/<tool>/<name>.txt with its expected value in <name>.json.
-package scantest
+package transcript_test
 
 import (
 	"bytes"
@@ -19,16 +15,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
-// Tools are parsers by tool id.
-type Tools = map[string]func(string) any
+// foreign is the environment variable that names a directory of further transcripts to score.
+const foreign = "RDMA_SETUP_TRANSCRIPTS"
 
-// Foreign is the environment variable that names a directory of further transcripts to score.
-const Foreign = "RDMA_SETUP_TRANSCRIPTS"
-
-// Golden compares what every parser reads from its fixtures with the golden files. A tool without a fixture fails.
-func Golden(t *testing.T, dir string, tools Tools) {
+// TestGolden compares what every parser reads from its fixtures, testdata/TOOL/NAME.txt, with NAME.json. A tool without a fixture
+// fails.
+func TestGolden(t *testing.T) {
+	tools := tools()
 	for _, tool := range slices.Sorted(maps.Keys(tools)) {
-		files := fixtures(t, filepath.Join(dir, tool))
+		files := fixtures(t, filepath.Join("testdata", tool))
 		if len(files) == 0 {
 			t.Errorf("%s has no fixture", tool)
 		}
@@ -49,12 +44,12 @@ func Golden(t *testing.T, dir string, tools Tools) {
 	}
 }
 
-// Score compares with the foreign transcripts, if there are any: every expected key must exist and be equal, numbers within 0.5
+// TestForeign compares with the foreign transcripts, if there are any: every expected key must exist and be equal, numbers within 0.5
 // %, except for the text of messages.
-func Score(t *testing.T, tools Tools) {
-	dir := os.Getenv(Foreign)
+func TestForeign(t *testing.T) {
+	tools, dir := tools(), os.Getenv(foreign)
 	if dir == "" {
-		t.Logf("%s is not set: no foreign transcripts", Foreign)
+		t.Logf("%s is not set: no foreign transcripts", foreign)
 		return
 	}
 	if _, err := os.Stat(dir); err != nil {
@@ -73,10 +68,10 @@ func Score(t *testing.T, tools Tools) {
 	}
 }
 
-// Fuzz passes the fixtures of one tool to the fuzzer. For any text, the parser must return the same
+// fuzz passes the fixtures of one tool to the fuzzer. For any text, the parser must return the same
 // value twice, and one that becomes JSON with the envelope of the tool.
-func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
-	files := fixtures(f, filepath.Join(dir, tool))
+func fuzz(f *testing.F, tool string) {
+	parse, files := tools()[tool], fixtures(f, filepath.Join("testdata", tool))
 	if len(files) == 0 {
 		f.Fatalf("%s has no fixture", tool)
 	}
