@@ -123,6 +123,15 @@ func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, cont
 	return ctx, cancel
 }
 
+// Apart is how many machines are worked on or waited for at a time where that loads only themselves, if parallel of them may load a
+// shared system: so many that the silent ones of a host hold up none that answers.
+func Apart(parallel int) int {
+	if parallel <= 1 {
+		return 1
+	}
+	return 8 * parallel
+}
+
 // InParallel calls do for every item, at most limit at a time, and returns when all calls have ended.
 func InParallel[K, V any](items iter.Seq2[K, V], limit int, do func(K, V)) {
 	var g errgroup.Group

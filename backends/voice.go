@@ -3,6 +3,7 @@ package backends
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,8 @@ type wait struct {
 	since        time.Time
 	limit        time.Duration // 0: longest; negative: what says it
 	told         bool
+	of           *wait // the wait that it is a part of
+	parts        int   // the parts of it that are waited for now: they are told instead
 }
 
 func (w *wait) String() string {
@@ -61,7 +64,8 @@ func (w *wait) String() string {
 
 // span formats a limit: 30m, 2h.
 func span(d time.Duration) string {
-	s := d.Round(time.Second).String()
+	d = d.Round(time.Second)
+	s := d.String()
 	if d >= time.Minute && d%time.Minute == 0 {
 		s = strings.TrimSuffix(s, "0s")
 	}
@@ -117,6 +121,7 @@ func (v *Voice) tell() {
 	more := 0
 	for _, w := range v.waits {
 		switch {
+		case w.parts > 0:
 		case !quiet && (w.told || time.Since(w.since) < v.every):
 		case len(now) == told:
 			more++
@@ -140,28 +145,84 @@ func (v *Voice) tell() {
 
 type voiceKey struct{}
 
-// WithVoice returns a context whose waits a voice tells.
+// A part is what a context says about waits: the voice that tells them, and the one that they are a part of.
+type part struct {
+	*Voice
+	of *wait
+}
+
+// WithVoice returns a context whose waits a voice tells, unless another one does so already.
 func WithVoice(ctx context.Context, v *Voice) context.Context {
-	return context.WithValue(ctx, voiceKey{}, v)
+	if p, is := ctx.Value(voiceKey{}).(part); is && p.Voice != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, voiceKey{}, part{Voice: v})
 }
 
 // Waiting notes that something is waited for until the returned function is called: what, on which target, and for how long at most;
-// a negative limit means that what says it. Within a run, the voice of the run tells it.
-func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Duration) (over func()) {
-	if of, is := ctx.Value(voiceKey{}).(*Voice); is {
-		v = of
+// a negative limit means that what says it. Within a run, the voice of the run tells it. What is waited for with the returned context is
+// a part of this wait, with its own limit: it is told instead, on the same target.
+func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Duration) (within context.Context, over func()) {
+	p, _ := ctx.Value(voiceKey{}).(part)
+	if p.Voice == nil {
+		p.Voice = v
 	}
-	if v == nil {
-		return func() {}
+	if v = p.Voice; v == nil {
+		return ctx, func() {}
 	}
-	w := &wait{what: what, target: target, since: time.Now(), limit: limit}
+	w := &wait{what: what, target: target, since: time.Now(), limit: limit, of: p.of}
+	if end, is := ctx.Deadline(); is && limit >= 0 {
+		w.limit = min(cmp.Or(limit, longest), max(time.Until(end), time.Second))
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if w.of != nil {
+		w.of.parts++
+		w.what, w.target = w.of.what+", "+what, w.of.target
+	}
 	v.waits = append(v.waits, w)
-	return func() {
+	return context.WithValue(ctx, voiceKey{}, part{v, w}), func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
+		if w.of != nil {
+			w.of.parts--
+		}
 		v.waits = slices.DeleteFunc(v.waits, func(o *wait) bool { return o == w })
+	}
+}
+
+// A Poll is a wait for something that nothing announces.
+type Poll struct {
+	What, Target string
+	Limit        time.Duration // 0: that of the context
+	Every        time.Duration // between two looks
+	Most         time.Duration // longest pause: each is twice as long as the one before; 0: Every
+	Whole        bool          // a look is not cut off by the limit
+}
+
+// ErrLate is the error of a poll whose limit has passed.
+var ErrLate = errors.New("it did not come in time")
+
+// Until looks again and again until it is over or fails, the limit has passed, or ctx has ended. The wait is told as a part of
+// the one that ctx belongs to.
+func (p Poll) Until(ctx context.Context, look func(context.Context) (over bool, err error)) error {
+	limited, cancel := context.WithCancel(ctx)
+	if p.Limit > 0 {
+		limited, cancel = context.WithTimeoutCause(ctx, p.Limit, ErrLate)
+	}
+	defer cancel()
+	within, over := (*Voice)(nil).Waiting(limited, p.What, p.Target, p.Limit)
+	defer over()
+	if p.Whole {
+		within = context.WithValue(ctx, voiceKey{}, within.Value(voiceKey{}))
+	}
+	for pause := p.Every; ; pause = min(2*pause, max(p.Most, p.Every)) {
+		if over, err := look(within); over || err != nil {
+			return err
+		}
+		if !Sleep(limited, pause) {
+			return context.Cause(limited)
+		}
 	}
 }
 
@@ -173,10 +234,17 @@ func (v *Voice) Waits() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var out []string
-	for _, w := range v.waits[:min(told, len(v.waits))] {
-		out = append(out, strings.TrimPrefix(fmt.Sprintf("%s: %s (%s)", w.target, w.what, w), ": "))
+	more := 0
+	for _, w := range v.waits {
+		switch {
+		case w.parts > 0:
+		case len(out) == told:
+			more++
+		default:
+			out = append(out, strings.TrimPrefix(fmt.Sprintf("%s: %s (%s)", w.target, w.what, w), ": "))
+		}
 	}
-	if more := len(v.waits) - told; more > 0 {
+	if more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return out

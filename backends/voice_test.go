@@ -1,6 +1,8 @@
 package backends_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +23,8 @@ func TestEveryLongWaitIsTold(t *testing.T) {
 			what := w.Target + ": " + w.What + ":" + most
 			said[what] = append(said[what], time.Since(begin))
 		})
-		host := v.Waiting(t.Context(), "restart", "esx-01", 30*time.Minute)
-		guest := v.Waiting(t.Context(), "read the guest", "vm-01", 40*time.Second)
+		_, host := v.Waiting(t.Context(), "restart", "esx-01", 30*time.Minute)
+		_, guest := v.Waiting(t.Context(), "read the guest", "vm-01", 40*time.Second)
 		time.Sleep(time.Second / 2) // between two looks of the voice
 		for range 25 {
 			v.Spoke()
@@ -41,4 +43,58 @@ func TestEveryLongWaitIsTold(t *testing.T) {
 			t.Errorf("the host: %v", said)
 		}
 	})
+}
+
+// TestPoll: a poll ends when its look says so or fails, with its limit, or with its context; and it is told, on the same target and with
+// its own limit, instead of the wait that it is a part of.
+func TestPoll(t *testing.T) {
+	failed := errors.New("failed")
+	for name, tt := range map[string]struct {
+		poll  backends.Poll
+		look  func(look int, ctx context.Context) (bool, error)
+		want  error
+		looks int
+		after time.Duration
+		most  string
+	}{
+		"over at once":     {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return true, nil }, nil, 1, 0, ""},
+		"over later":       {backends.Poll{Limit: time.Hour}, func(n int, _ context.Context) (bool, error) { return n == 30, nil }, nil, 30, 29 * time.Second, "1h"},
+		"fails":            {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return false, failed }, failed, 1, 0, ""},
+		"late":             {backends.Poll{Limit: 179 * time.Second / 2}, func(int, context.Context) (bool, error) { return false, nil }, backends.ErrLate, 90, 179 * time.Second / 2, "1m30s"},
+		"longer pauses":    {backends.Poll{Limit: 90 * time.Second, Most: 16 * time.Second}, func(int, context.Context) (bool, error) { return false, nil }, backends.ErrLate, 9, 90 * time.Second, "1m30s"},
+		"its context ends": {backends.Poll{}, func(int, context.Context) (bool, error) { return false, nil }, context.DeadlineExceeded, 7200, 2*time.Hour - time.Second/2, "2h"},
+		"a look is cut off": {backends.Poll{Limit: time.Minute}, func(_ int, ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			return false, nil
+		}, backends.ErrLate, 1, time.Minute, "1m"},
+		"or not": {backends.Poll{Limit: time.Minute, Whole: true}, func(_ int, ctx context.Context) (bool, error) {
+			return backends.Sleep(ctx, time.Hour), nil
+		}, nil, 1, time.Hour, "1m"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour-time.Second/2)
+			defer cancel()
+			var said []string
+			v := backends.NewVoice(10*time.Second, nil, func(w backends.Wait) {
+				what, most, _ := strings.Cut(w.String(), ": since")
+				_, most, _ = strings.Cut(most, ", ")
+				said = append(said, what+", "+most)
+			})
+			ctx, over := (*backends.Voice)(nil).Waiting(backends.WithVoice(ctx, v), "set the address", "vm-01", 0)
+			began, looks := time.Now(), 0
+			tt.poll.What, tt.poll.Every = "reach it", time.Second
+			err := tt.poll.Until(ctx, func(ctx context.Context) (bool, error) {
+				looks++
+				return tt.look(looks, ctx)
+			})
+			if took := time.Since(began); err != tt.want || looks != tt.looks || took != tt.after {
+				t.Errorf("%s: %v after %s and %d looks", name, err, took, looks)
+			}
+			if want := "vm-01: set the address, reach it, at most " + tt.most; tt.after > 15*time.Second && !slices.Contains(said, want) || slices.Contains(said, "vm-01: set the address, at most 2h") {
+				t.Errorf("%s: said %q, not %q", name, slices.Compact(said), want)
+			}
+			over()
+			v.Close()
+		})
+	}
 }

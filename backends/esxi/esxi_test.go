@@ -104,7 +104,7 @@ func writes(l *lab.Lab) func() int {
 // cards asks one host for its cards.
 func cards(t *testing.T, h *esxi.Hosts, host string) (map[string]backends.Firmware, error) {
 	t.Helper()
-	r := h.Read(t.Context(), []string{host}, 1)[host]
+	r := h.Read(t.Context(), []string{host}, 1, time.Minute)[host]
 	return r.Cards, r.Err
 }
 
@@ -133,7 +133,7 @@ func TestContract(t *testing.T) {
 // The index of a card differs between hosts, so cards are told apart by their PCI address alone.
 func TestCards(t *testing.T) {
 	_, h := start(t, "sriov-half")
-	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2)
+	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2, time.Minute)
 	for _, host := range []string{"esx-01", "esx-02"} {
 		r := all[host]
 		if r.Err != nil {
@@ -160,7 +160,7 @@ func TestSecureBootAndLog(t *testing.T) {
 		s.Host("esx-01").SecureBoot, s.Host("esx-01").KernelLog = true, []string{"2024-05-01T10:00:00.000Z cpu3:2097)nothing", line}
 		s.Host("esx-02").VIBs = slices.DeleteFunc(s.Host("esx-02").VIBs, func(v world.VIB) bool { return v.Name == "mft" })
 	})
-	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2)
+	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2, time.Minute)
 	if r := all["esx-01"]; r.Err != nil || r.SecureBoot == nil || !*r.SecureBoot || !slices.Equal(r.Log, []string{line}) || len(r.Cards) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -168,7 +168,7 @@ func TestSecureBootAndLog(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	_, h = start(t, "healthy", "command=mlxlink,do=fail:-E- Unsupported device")
-	if r := h.Read(t.Context(), []string{"esx-01"}, 1)["esx-01"]; r.Err != nil || r.SecureBoot == nil || *r.SecureBoot || r.Log == nil || len(r.Log) > 0 || r.Cards[cx5].Slot != (backends.Slot{}) {
+	if r := h.Read(t.Context(), []string{"esx-01"}, 1, time.Minute)["esx-01"]; r.Err != nil || r.SecureBoot == nil || *r.SecureBoot || r.Log == nil || len(r.Log) > 0 || r.Cards[cx5].Slot != (backends.Slot{}) {
 		t.Errorf("%+v", r)
 	}
 }

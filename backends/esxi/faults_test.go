@@ -119,7 +119,7 @@ func TestConnectionBreaks(t *testing.T) {
 func TestToolHangs(t *testing.T) {
 	l, _ := start(t, "healthy", "host=esx-01,command=flint,do=hang")
 	h := limited(t, l.Dir(), l.World(), esxi.Options{Tool: 500 * time.Millisecond})
-	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 0)
+	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2, time.Minute)
 	if !errors.Is(all["esx-01"].Err, ssh.ErrTooSlow) || all["esx-02"].Err != nil || len(all["esx-02"].Cards) != 2 {
 		t.Errorf("%+v", all)
 	}

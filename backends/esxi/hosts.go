@@ -67,15 +67,16 @@ type Reading struct {
 	Err        error                        // why the cards were not read
 }
 
-// Read reads several hosts in parallel. SSH must be open on them. The result has an entry for every host.
-func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[string]Reading {
-	if parallel <= 0 {
-		parallel = 16
-	}
+// Read reads several hosts in parallel, each within the limit. SSH must be open on them. The result has an entry for every host.
+func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int, limit time.Duration) map[string]Reading {
 	out := make(map[string]Reading, len(hosts))
 	var mu sync.Mutex
 	backends.InParallel(slices.All(hosts), parallel, func(_ int, host string) {
-		r := h.read(ctx, host)
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		limited, over := (*backends.Voice)(nil).Waiting(limited, "read the ESXi shell", host, limit)
+		defer over()
+		r := h.read(limited, host)
 		mu.Lock()
 		defer mu.Unlock()
 		out[host] = r
@@ -118,21 +119,13 @@ func (h *Hosts) turn(host string) chan struct{} {
 
 // dial connects to the service, and retries for a short time because the service may just have been started.
 func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
-	limit := time.NewTimer(h.options.Start)
-	defer limit.Stop()
-	for {
-		c, err := h.pool.Dial(ctx, t)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refused the connection") {
-			return c, explainLogin(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-limit.C:
-			return nil, err
-		case <-time.After(h.options.Poll):
-		}
-	}
+	var c *ssh.Conn
+	var err error
+	_ = backends.Poll{What: "connect by SSH", Target: t.Name, Limit: h.options.Start, Every: h.options.Poll, Whole: true}.Until(ctx, func(ctx context.Context) (bool, error) {
+		c, err = h.pool.Dial(ctx, t)
+		return err == nil || !strings.Contains(err.Error(), "refused the connection"), nil
+	})
+	return c, explainLogin(err)
 }
 
 // explainLogin replaces the hint of a refused password with what it means on ESXi: five failures lock an account for 15 minutes

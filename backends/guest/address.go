@@ -398,32 +398,31 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) 
 // takenBack waits until a guest that could not be reached has reverted the change. If the guest was only slow and completed the
 // change, which done reports, it is confirmed when it answers in time. If it was confirmed and only the answer was lost, it stays.
 func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
-	defer cancel()
-	for {
+	wait := backends.Poll{What: "reach it after the change of its address", Target: vm, Limit: 2*g.options.TakeBack + g.options.Settle, Every: g.options.Poll}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		r, err := g.Run(ctx, vm, ssh.Command{What: "look for the watch over the address", Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
 			_, _ = g.Run(ctx, vm, ssh.Command{What: "end the watch over the address", Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
 			switch r, err := g.Run(ctx, vm, ssh.Command{What: "read whether the address stays", Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); {
 			case err != nil:
-				return backends.Errorf(backends.KindUnreachable, label(vm), "Check the address and the guest's routes.",
+				return false, backends.Errorf(backends.KindUnreachable, label(vm), "Check the address and the guest's routes.",
 					"the guest could not be reached after the address of %s was set; whether it undid the change is not known: %w", t.nic.Name, cause)
 			case strings.TrimSpace(r.Stdout) != "":
-				return nil
+				return true, nil
 			}
-			return backends.Errorf(backends.KindPermanent, label(vm), "Check the address and the guest's routes.",
+			return false, backends.Errorf(backends.KindPermanent, label(vm), "Check the address and the guest's routes.",
 				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)
 		}
 		if err == nil && done {
 			if r, err := g.Run(ctx, vm, ssh.Command{What: "confirm the new address", Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
-				return nil
+				return true, nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console. The guest undoes the change by itself; if it does not, remove "+t.file+" and reboot it.",
-				"the guest cannot be reached after the address of %s was set: %w", t.nic.Name, cause)
-		case <-time.After(g.options.Poll):
-		}
+		return false, nil
+	})
+	if err == backends.ErrLate || ctx.Err() != nil {
+		return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console. The guest undoes the change by itself; if it does not, remove "+t.file+" and reboot it.",
+			"the guest cannot be reached after the address of %s was set: %w", t.nic.Name, cause)
 	}
+	return err
 }

@@ -346,29 +346,28 @@ func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 
 // await retries while waiting may help, such as for a guest that is still starting. A refused login or host key is final.
 func (g *Guests) await(ctx context.Context, vm, before string) error {
-	ctx, cancel := context.WithTimeout(ctx, g.options.BootWait)
-	defer cancel()
 	last := errors.New("its first reply did not come in time")
-	for {
+	wait := backends.Poll{What: "wait until it answers by SSH", Target: vm, Limit: g.options.BootWait, Every: g.options.Poll}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		id, err := g.BootID(ctx, vm)
 		switch kind := backends.KindOf(err); {
 		case err == nil && id != before:
-			return nil
+			return true, nil
 		case err == nil:
 			last = fmt.Errorf("it has not rebooted")
 		case kind == backends.KindAuth || kind == backends.KindUsage:
-			return err
+			return false, err
 		case ctx.Err() == nil:
 			last = err
 		}
-		select {
-		case <-ctx.Done():
-			if ctx.Err() == context.DeadlineExceeded {
-				return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console.",
-					"it did not answer over SSH within %s: %w", g.options.BootTime, last)
-			}
-			return backends.Errorf(backends.KindInterrupted, label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
-		case <-time.After(g.options.Poll):
-		}
+		return false, nil
+	})
+	switch {
+	case err == backends.ErrLate || ctx.Err() == context.DeadlineExceeded:
+		return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console.",
+			"it did not answer over SSH within %s: %w", g.options.BootTime, last)
+	case ctx.Err() != nil:
+		return backends.Errorf(backends.KindInterrupted, label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
 	}
+	return err
 }

@@ -94,26 +94,21 @@ func (n *network) present(in *network) *network {
 // settled compares the network with before, and waits at most so long until the interfaces are as they were. The error is that of the
 // last read if none succeeded: then nothing was compared.
 func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string, limit time.Duration) (differs []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	compared := false
-	for {
+	_ = backends.Poll{What: "compare its interfaces", Target: vm, Limit: limit, Every: g.options.Poll}.Until(ctx, func(ctx context.Context) (bool, error) {
 		r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
 		if rerr == nil {
 			now := sections(r.Stdout).network()
-			if differs = now.differs(before, ours); len(differs) == 0 {
-				return nil, nil
-			}
+			differs = now.differs(before, ours)
 			compared, err = true, nil
-		} else if !compared {
+			return len(differs) == 0, nil
+		}
+		if !compared {
 			err = rerr
 		}
-		select {
-		case <-ctx.Done():
-			return differs, err
-		case <-time.After(g.options.Poll):
-		}
-	}
+		return false, nil
+	})
+	return differs, err
 }
 
 // undo undoes a change that has changed other interfaces.

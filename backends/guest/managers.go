@@ -31,22 +31,17 @@ func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why 
 
 // locked runs a package manager, and retries while another one holds the lock.
 func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) (ssh.Result, error) {
-	limit := time.NewTimer(p.g.options.AptLock)
-	defer limit.Stop()
-	for {
-		r, err := p.g.step(ctx, vm, step{what: what, keep: true, Command: cmd})
-		if err != nil || r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout) {
-			return r, err
-		}
-		select {
-		case <-ctx.Done():
-			return r, ctx.Err()
-		case <-limit.C:
-			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
-				"another package manager holds the lock for more than %s", p.g.options.AptLock)
-		case <-time.After(p.g.options.Poll):
-		}
+	var r ssh.Result
+	wait := backends.Poll{What: what, Target: vm, Limit: p.g.options.AptLock, Every: p.g.options.Poll, Whole: true}
+	err := wait.Until(ctx, func(ctx context.Context) (over bool, err error) {
+		r, err = p.g.step(ctx, vm, step{what: what, keep: true, Command: cmd})
+		return r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout), err
+	})
+	if err == backends.ErrLate {
+		err = backends.Errorf(backends.KindTransient, label(vm), "Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
+			"another package manager holds the lock for more than %s", p.g.options.AptLock)
 	}
+	return r, err
 }
 
 // refresh updates the package lists, once per guest. The exit code of apt-get update is not reliable, so failures show when

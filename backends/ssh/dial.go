@@ -109,6 +109,8 @@ func (p *attemptTimer) exhausted() bool {
 
 // handshake makes one connection. If asked is set, a late answer is sent anyway.
 func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (client *ssh.Client, err error) {
+	ctx, over := (*backends.Voice)(nil).Waiting(ctx, "log in by SSH", t.String(), p.config.DialTimeout)
+	defer over()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newAttemptTimer(p.config.DialTimeout, cancel)

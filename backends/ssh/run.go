@@ -95,6 +95,8 @@ func (c *Conn) exchange(ctx context.Context, cmd Command, f frame, password stri
 	if limit := c.link.pool.config.limitOf(cmd); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, ErrTooSlow)
 		defer cancel()
+		limited, over := (*backends.Voice)(nil).Waiting(limited, cmp.Or(cmd.What, program(cmd.script())), c.target.String(), limit)
+		defer over()
 		ctx = limited
 	}
 	select {

@@ -40,7 +40,7 @@ const briefly = 2 * time.Second
 // and facts read meanwhile are soon outdated. Guests in which one still runs are not set up before it has ended.
 func (r *runner) settle(ctx context.Context, vms []string) {
 	var g errgroup.Group
-	g.SetLimit(max(r.a.Run.Parallel, 1))
+	g.SetLimit(backends.Apart(r.a.Run.Parallel))
 	for _, vm := range vms {
 		g.Go(func() error {
 			within, cancel := context.WithTimeout(ctx, r.env.Wait(briefly))

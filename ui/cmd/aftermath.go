@@ -66,30 +66,26 @@ func awaitTools(ctx context.Context, s *session.Session, before, now *backends.I
 	if before == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, toolsStart)
-	defer cancel()
-	defer s.Waiting(ctx, "wait until VMware Tools run again", "VMs", toolsStart)()
-	for {
-		starting := slices.ContainsFunc(now.VMs, func(v backends.VM) bool {
-			was := before.VM(v.Name)
-			return v.Power == "poweredOn" && v.Tools != toolsRun && was != nil && was.Tools == toolsRun
-		})
-		if !starting {
-			return
-		}
-		if !backends.Sleep(ctx, time.Second) {
-			return
-		}
-		inv, err := s.Inventory(ctx, backends.Scope{})
-		if err != nil {
-			return // the state of Tools is then what was read before
-		}
-		for i := range now.VMs {
-			if v := inv.VM(now.VMs[i].Name); v != nil {
-				now.VMs[i].Tools = v.Tools
+	read := true
+	wait := backends.Poll{What: "wait until VMware Tools run again", Target: "VMs", Limit: toolsStart, Every: time.Second}
+	_ = wait.Until(s.Voiced(ctx), func(ctx context.Context) (bool, error) { // after an error, the state of Tools is what was read before
+		if !read {
+			inv, err := s.Inventory(ctx, backends.Scope{})
+			if err != nil {
+				return false, err
+			}
+			for i := range now.VMs {
+				if v := inv.VM(now.VMs[i].Name); v != nil {
+					now.VMs[i].Tools = v.Tools
+				}
 			}
 		}
-	}
+		read = false
+		return !slices.ContainsFunc(now.VMs, func(v backends.VM) bool {
+			was := before.VM(v.Name)
+			return v.Power == "poweredOn" && v.Tools != toolsRun && was != nil && was.Tools == toolsRun
+		}), nil
+	})
 }
 
 // toolsRun is the state of running VMware Tools (vSphere Web Services API, GuestInfo.toolsRunningStatus).

@@ -46,28 +46,30 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 // waves happens once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
-	for wait := time.Second / 4; ; wait = min(2*wait, gateLook) {
+	wait := backends.Poll{What: "wait until nothing speaks against it", Target: w.Next[0].Name, Limit: g.s.Env.Wait(g.limit), Every: time.Second / 4, Most: gateLook}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		held, err := g.holds(ctx, w)
-		if err != nil {
-			return err
+		if err != nil || len(held) == 0 {
+			return true, err
 		}
-		if len(held) == 0 {
-			g.forget(seen)
-			return nil
-		}
-		text := strings.Join(held, "; ")
+		before := said
+		said = strings.Join(held, "; ")
 		if g.overdue(held, seen) {
-			return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Check this in vCenter. When it is resolved, run rdma-setup resume.",
-				"not taken out of service, because %s (waited %s)", text, g.limit)
+			return true, backends.ErrLate
 		}
-		if text != said {
-			say(text)
-			said = text
+		if said != before {
+			say(said)
 		}
-		if !backends.Sleep(ctx, wait) {
-			return ctx.Err()
-		}
+		return false, nil
+	})
+	if err == backends.ErrLate {
+		return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Check this in vCenter. When it is resolved, run rdma-setup resume.",
+			"not taken out of service, because %s (waited %s)", said, g.limit)
 	}
+	if err == nil {
+		g.forget(seen)
+	}
+	return err
 }
 
 // overdue records the causes that hold a wave, and reports whether one of them has reached its limit.
@@ -266,9 +268,12 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 			creating, err := s.VC.Creating(ctx, targets)
 			return append(found, creating...), err
 		}
-		found, err := look()
-		for began := time.Now(); err == nil; {
+		var found []vsphere.Activity
+		began := time.Now()
+		wait := backends.Poll{What: "wait for tasks of others", Target: "vCenter", Limit: leftRunning, Every: time.Second / 4, Whole: true}
+		err := wait.Until(ctx, func(context.Context) (over bool, err error) {
 			waiting := false
+			found, err = look()
 			for _, a := range found {
 				limit := passing
 				if again && s.VC.Ours(a) {
@@ -278,12 +283,9 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 				}
 				waiting = waiting || !a.Shut && time.Since(began) < limit
 			}
-			if !waiting || !backends.Sleep(ctx, time.Second/4) {
-				break
-			}
-			found, err = look()
-		}
-		if err != nil {
+			return !waiting, err
+		})
+		if err != nil && err != backends.ErrLate && ctx.Err() == nil {
 			return nil, err
 		}
 		out := map[backends.Ref]error{}

@@ -26,7 +26,8 @@ func guard[T any](ctx context.Context, limit, grace time.Duration, target, what 
 		limited, cancel = context.WithCancel(ctx)
 	}
 	defer cancel()
-	defer (*backends.Voice)(nil).Waiting(ctx, what, target, limit)()
+	limited, over := (*backends.Voice)(nil).Waiting(limited, what, target, limit)
+	defer over()
 	back := make(chan answer[T], 1)
 	go func() { back <- recovered(limited, target, what, f) }()
 

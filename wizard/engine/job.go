@@ -78,8 +78,8 @@ type Wave struct{ Next, Back, Earlier []backends.Ref }
 // Limits bound a run. Zero fields mean the defaults.
 type Limits struct {
 	Parallel int // simultaneous operations that load shared systems (vCenter), each with one target or one SetMany: 16
-	// Apart bounds operations that load only their own machine and mostly wait for it (guests, VMs that start): 8 x Parallel. If
-	// Parallel is 1, all operations run one at a time.
+	// Apart bounds operations that load only their own machine and mostly wait for it (guests, VMs that start). If Parallel is 1, all
+	// operations run one at a time.
 	Apart int
 	// Finish continues a guest that has a change before another one is begun. VMs may be off for longer then: it is for twins, whose
 	// guests are more than the connections that stay open.
@@ -102,7 +102,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	l.Parallel = cmp.Or(max(l.Parallel, 0), 16)
-	l.Apart = cmp.Or(max(l.Apart, 0), 8*l.Parallel)
+	l.Apart = cmp.Or(max(l.Apart, 0), backends.Apart(l.Parallel))
 	l.HostsDown = cmp.Or(max(l.HostsDown, 0), 1)
 	l.Bracket = cmp.Or(max(l.Bracket, 0), 30*time.Minute)
 	l.Reboot = cmp.Or(max(l.Reboot, 0), 30*time.Minute)

@@ -2,7 +2,6 @@ package bracket
 
 import (
 	"context"
-	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -99,33 +98,30 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 	if vsan, err := s.vsan(ctx, host); err != nil || !vsan {
 		return wire.Explain(err, t.Name, "read whether its cluster has vSAN")
 	}
-	unread := 0
-	deadline := time.NewTimer(s.opt.bounded(s.opt.Evacuate))
-	defer deadline.Stop()
-	for wait := s.opt.Look / 16; ; wait = min(2*wait, s.opt.Look) {
-		left, err := s.opt.Resync(ctx, t.Name)
-		switch {
+	unread, left := 0, int64(0)
+	wait := backends.Poll{What: "wait until vSAN has copied everything", Target: t.Name, Limit: s.opt.bounded(s.opt.Evacuate), Every: s.opt.Look / 16, Most: s.opt.Look, Whole: true}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		switch left, err = s.opt.Resync(ctx, t.Name); {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return false, ctx.Err()
 		case err == nil && left == 0:
-			return nil
+			return true, nil
 		case err == nil:
 			unread = 0
 		default:
 			if unread++; unread == wire.Tries {
-				return backends.Errorf(backends.KindRefused, t.Name, "Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
+				return false, backends.Errorf(backends.KindRefused, t.Name, "Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
 					"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only complete ones: %w", what, err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline.C:
-			return backends.Errorf(backends.KindTransient, t.Name, "check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
-				"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only complete ones", what, left, s.opt.Evacuate)
-		case <-time.After(wait):
-		}
+		return false, nil
+	})
+	if err == backends.ErrLate {
+		return backends.Errorf(backends.KindTransient, t.Name, "check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
+			"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only complete ones", what, left, s.opt.Evacuate)
 	}
+	return err
 }
 
 // vsan reports whether the cluster of a host has vSAN (ClusterConfigInfoEx.vsanConfigInfo in the vSphere Web Services API).

@@ -33,6 +33,8 @@ func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place
 		}
 		ctx, cancel := context.WithTimeout(wire.On(ctx, rd.index.Name(ref)), refreshLimit)
 		defer cancel()
+		ctx, over := (*backends.Voice)(nil).Waiting(ctx, "firewall and services of "+rd.index.Name(ref), rd.index.Name(ref), refreshLimit)
+		defer over()
 		_, err := methods.RefreshFirewall(ctx, conn.VIM(), &types.RefreshFirewall{This: h.firewall})
 		if err == nil {
 			_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})

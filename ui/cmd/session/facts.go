@@ -121,10 +121,7 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 			h.System.ShellError = noSSH
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, s.Set.HostTimeout)
-	defer cancel()
-	defer s.Waiting(ctx, "read the ESXi shells", "hosts", s.Set.HostTimeout)()
-	for name, r := range s.Shells.Read(limited, open, a.Run.Parallel) {
+	for name, r := range s.Shells.Read(s.Voiced(ctx), open, backends.Apart(a.Run.Parallel), s.Set.HostTimeout) {
 		h := facts.Inventory.Host(name)
 		sys := h.System
 		sys.SecureBoot, sys.Log = r.SecureBoot, sinceBoot(r.Log, h.BootTime)

@@ -94,7 +94,8 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 			}
 		}
 	}
-	defer s.Waiting(ctx, "read details of the hosts, each for at most "+s.Set.HostTimeout.String(), "vCenter", -1)()
+	ctx, over := s.Waiting(ctx, "read details of the hosts, each for at most "+s.Set.HostTimeout.String(), "vCenter", -1)
+	defer over()
 	s.VC.Depots(a.HostPackages())
 	paths := slices.DeleteFunc(a.HostPackages(), nic.ForImage)
 	s.VC.System(ctx, hosts, vsphere.SystemOptions{

@@ -92,7 +92,7 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 		}
 	})
 	if set.Lab {
-		over := s.Waiting(ctx, "start the lab", "", labStart)
+		_, over := s.Waiting(ctx, "start the lab", "", labStart)
 		lab, err := startLab(ctx, e, set)
 		over()
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		}
 	}
 	for try := 1; ; try++ {
-		over := s.Waiting(ctx, "connect and log in", set.URL, 2*cmp.Or(set.Timeout, wire.DefaultTimeout))
+		_, over := s.Waiting(ctx, "connect and log in", set.URL, 2*cmp.Or(set.Timeout, wire.DefaultTimeout))
 		vc, err := vsphere.Dial(ctx, cfg)
 		over()
 		if err == nil {
@@ -160,8 +160,13 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 }
 
 // Waiting notes that something is waited for until the returned function is called; see backends.Voice.
-func (s *Session) Waiting(ctx context.Context, what, target string, limit time.Duration) (over func()) {
+func (s *Session) Waiting(ctx context.Context, what, target string, limit time.Duration) (within context.Context, over func()) {
 	return s.voice.Waiting(ctx, what, target, limit)
+}
+
+// Voiced returns a context whose waits are told.
+func (s *Session) Voiced(ctx context.Context) context.Context {
+	return backends.WithVoice(ctx, s.voice)
 }
 
 // notice passes on a sentence for the operator: to the events of a run if there is one, else to the terminal.

@@ -226,7 +226,8 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 
 // Inventory reads an inventory from vCenter.
 func (s *Session) Inventory(ctx context.Context, scope backends.Scope) (*backends.Inventory, error) {
-	defer s.Waiting(ctx, "read the inventory (each call may take 2m)", "vCenter", -1)()
+	ctx, over := s.Waiting(ctx, "read the inventory (each call may take 2m)", "vCenter", -1)
+	defer over()
 	return s.VC.Inventory(ctx, scope)
 }
 
@@ -261,7 +262,7 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 		return
 	}
 	var g errgroup.Group
-	limit := max(1, a.Run.Parallel)
+	limit := backends.Apart(a.Run.Parallel)
 	g.SetLimit(min(limit, cmp.Or(s.Env.Apart, limit)))
 	facts := make([]backends.Guest, 0, len(a.VMs))
 	for _, v := range a.VMs {
@@ -276,7 +277,8 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, backends.Errorf(backends.KindUnreachable, "",
 				"find out what keeps the guest busy, or raise --guest-timeout", "reading it took longer than %s", s.Set.GuestTimeout))
 			defer cancel()
-			defer s.Waiting(ctx, "read the guest", facts[i].VM, s.Set.GuestTimeout)()
+			ctx, over := s.Waiting(ctx, "read the guest", facts[i].VM, s.Set.GuestTimeout)
+			defer over()
 			facts[i] = s.Guests.Survey(ctx, facts[i].VM)
 			return nil
 		})
