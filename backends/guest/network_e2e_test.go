@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/guest/realtest"
 )
