@@ -9,7 +9,7 @@ import (
 // nicStats returns the counters since boot. As on ESXi, RDMA traffic is not included: the RDMA device counts it.
 func nicStats(w *world.World, host string, args Args) (Answer, error) {
 	found := false
-	a, err := view(w, host, Record, "NicStats", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	a, err := view(w, host, "NicStats", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		p := h.PNIC(args["nicname"])
 		if p == nil {
 			return nil
@@ -30,7 +30,7 @@ func nicStats(w *world.World, host string, args Args) (Answer, error) {
 
 // deviceList lists only the boot disk. Datastores are on an array that no host lists here.
 func deviceList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Titled, "ScsiDevice", func(_ *world.State, h *world.Host) [][]Field {
+	return view(w, host, "ScsiDevice", func(_ *world.State, h *world.Host) [][]Field {
 		const name = "t10.NVMe____Dell_BOSS2DN1"
 		return [][]Field{row("Device", name, "Display Name", "Local NVMe Disk ("+name+")", "Has Settable Display Name", "true", "Size", "228936",
 			"Device Type", "Direct-Access", "Vendor", "NVMe", "Model", "Dell BOSS-N1", "Is Local", "true", "Is Removable", "false", "Is SSD", "true", "Is Offline", "false",

@@ -1,7 +1,6 @@
 package esxcli
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
@@ -9,7 +8,7 @@ import (
 )
 
 func vibList(w *world.World, host string, args Args) (Answer, error) {
-	return view(w, host, Table, "VIBSummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "VIBSummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		left := world.PendingInstall
 		if args["rebootingimage"] == "true" {
 			if !h.Staged() {
@@ -20,8 +19,8 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 		for _, v := range h.VIBs {
 			if v.Pending != left {
 				date := v.Installed.Format("2006-01-02")
-				rows = append(rows, append(row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
-					"Install Date", date, "Platforms", "host"), hidden("Creation Date", date, "ID", v.Vendor+"_bootbank_"+v.Name+"_"+v.Version, "Status", "")...))
+				rows = append(rows, row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
+					"Install Date", date, "Platforms", "host", "Creation Date", date, "ID", v.Vendor+"_bootbank_"+v.Name+"_"+v.Version, "Status", ""))
 			}
 		}
 		return rows
@@ -32,7 +31,7 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 func sourceList(w *world.World, host string, args Args) (Answer, error) {
 	return sources(w, host, args["depot"], true, func(v world.VIB) []Field {
 		return row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Creation Date", "2024-03-05", "Acceptance Level", v.Acceptance)
-	}, Answer{Shape: Table, Type: "Vib"})
+	}, Answer{Type: "Vib"})
 }
 
 // sourceGet prints the VIBs in a bundle or a file.
@@ -45,7 +44,7 @@ func sourceGet(w *world.World, host string, args Args) (Answer, error) {
 		return row("ID", v.ID(), "Name", v.Name, "Version", v.Version, "Type", "bootbank", "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
 			"Summary", v.Name, "Description", v.Name, "Creation Date", "2024-03-05", "Maintenance Mode Required", "True", "Live Install Allowed", "False",
 			"Live Remove Allowed", "False", "Stateless Ready", "True", "Overlay", "False", "Payloads", v.Name)
-	}, Answer{Shape: Titled, Type: "VibExt"})
+	}, Answer{Type: "VibExt"})
 }
 
 func sources(w *world.World, host, file string, bundle bool, fields func(world.VIB) []Field, a Answer) (Answer, error) {
@@ -60,14 +59,7 @@ func sources(w *world.World, host, file string, bundle bool, fields func(world.V
 }
 
 func vibInstall(w *world.World, host string, args Args) (Answer, error) {
-	return install(w, host, args, false)
-}
-func vibUpdate(w *world.World, host string, args Args) (Answer, error) {
-	return install(w, host, args, true)
-}
-
-func install(w *world.World, host string, args Args, update bool) (Answer, error) {
-	in := world.Install{Paths: strings.Split(args["viburl"], ","), Force: args["force"] == "true", NoCheck: args["nosigcheck"] == "true", Update: update}
+	in := world.Install{Paths: strings.Split(args["viburl"], ","), Force: args["force"] == "true", NoCheck: args["nosigcheck"] == "true"}
 	switch {
 	case (args["viburl"] == "") == (args["depot"] == ""):
 		return Answer{}, refuse("One and only one of --depot or --viburl must be given.")
@@ -75,21 +67,21 @@ func install(w *world.World, host string, args Args, update bool) (Answer, error
 		in.Paths, in.Bundle = []string{args["depot"]}, true
 	}
 	change, err := w.InstallVIBs(host, in)
-	return result("Installation Result", change), err
+	return result(change), err
 }
 
 func vibRemove(w *world.World, host string, args Args) (Answer, error) {
 	change, err := w.RemoveVIBs(host, strings.Split(args["vibname"], ","))
-	return result("Removal Result", change), err
+	return result(change), err
 }
 
-func result(title string, c world.ImageChange) Answer {
+func result(c world.ImageChange) Answer {
 	needed := len(c.Installed)+len(c.Removed) > 0
 	message := "Operation finished successfully."
 	if needed {
 		message = "The update completed successfully, but the system needs to be rebooted for the changes to be effective."
 	}
-	return Answer{Shape: Titled, Title: title, Type: "InstallationResult", Rows: [][]Field{{
+	return Answer{Single: true, Type: "InstallationResult", Rows: [][]Field{{
 		{Name: "Message", Value: message},
 		list("VIBs Installed", c.Installed),
 		list("VIBs Removed", c.Removed),
@@ -100,41 +92,15 @@ func result(title string, c world.ImageChange) Answer {
 }
 
 func list(name string, values []string) Field {
-	return Field{Name: name, Value: strings.Join(values, ", "), List: append([]string{}, values...)}
+	return Field{Name: name, List: append([]string{}, values...)}
 }
 
 func acceptanceGet(w *world.World, host string, _ Args) (Answer, error) {
-	a := Answer{Shape: Text}
+	a := Answer{Message: true}
 	w.View(func(s *world.State) {
 		if h := s.Host(host); h != nil {
 			a.Text = h.Acceptance
 		}
 	})
 	return a, nil
-}
-
-func acceptanceSet(w *world.World, host string, args Args) (Answer, error) {
-	err := w.SetAcceptance(host, args["level"])
-	if errors.Is(err, world.ErrInvalid) || errors.Is(err, world.ErrBusy) {
-		return Answer{}, refuse(" [AcceptanceConfigError]\n %s\n Please refer to the log file for more details.", err)
-	}
-	return Answer{Shape: Text, Text: "Host acceptance level changed to '" + args["level"] + "'."}, err
-}
-
-func moduleGet(w *world.World, host string, args Args) (Answer, error) {
-	found := false
-	a, err := view(w, host, Record, "ModuleDetails", func(_ *world.State, h *world.Host) [][]Field {
-		m := h.Module(args["module"])
-		if m == nil {
-			return nil
-		}
-		found = true
-		return [][]Field{row("Module", m.Name, "Module File", "/usr/lib/vmware/vmkmod/"+m.Name, "License", "BSD", "Version", m.Version,
-			"Build Type", "release", "Provided Namespaces", "", "Required Namespaces", "com.vmware.vmkapi@v2_12_0_0",
-			"Containing VIB", strings.ReplaceAll(m.Name, "_", "-"), "VIB Acceptance Level", "certified")}
-	})
-	if err == nil && !found {
-		err = refuse("Invalid Module name %s", args["module"])
-	}
-	return a, err
 }

@@ -10,11 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-func path(words string) []string { return strings.Fields(words) }
-
 // view creates an answer from the rows that a function returns for a host.
-func view(w *world.World, host string, shape Shape, typeName string, rows func(*world.State, *world.Host) [][]Field) (Answer, error) {
-	a := Answer{Shape: shape, Type: typeName}
+func view(w *world.World, host string, typeName string, rows func(*world.State, *world.Host) [][]Field) (Answer, error) {
+	a := Answer{Type: typeName}
 	err := fmt.Errorf("no host %q in the lab", host)
 	w.View(func(s *world.State) {
 		if h := s.Host(host); h != nil {
@@ -33,7 +31,7 @@ func row(pairs ...string) []Field {
 }
 
 func nicList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "NIC", func(s *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "NIC", func(s *world.State, h *world.Host) (rows [][]Field) {
 		for _, p := range h.PNICs {
 			link, speed, duplex := "Up", strconv.Itoa(p.SpeedMbps), "Full"
 			if !p.LinkUp {
@@ -49,7 +47,7 @@ func nicList(w *world.World, host string, _ Args) (Answer, error) {
 
 func nicGet(w *world.World, host string, args Args) (Answer, error) {
 	found := false
-	a, err := view(w, host, Record, "NicInfo", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	a, err := view(w, host, "NicInfo", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		p := h.PNIC(args["nicname"])
 		if p == nil {
 			return nil
@@ -88,7 +86,7 @@ func nicGet(w *world.World, host string, args Args) (Answer, error) {
 }
 
 func pauseList(w *world.World, host string, args Args) (Answer, error) {
-	return view(w, host, Table, "PauseParams", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "PauseParams", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		for _, p := range h.PNICs {
 			if args["nicname"] == "" || args["nicname"] == p.Device {
 				rx, tx := h.Pause(p)
@@ -102,7 +100,7 @@ func pauseList(w *world.World, host string, args Args) (Answer, error) {
 }
 
 func pauseSet(w *world.World, host string, args Args) (Answer, error) {
-	return Answer{Shape: Text}, w.Update(func(s *world.State) ([]world.Event, error) {
+	return Answer{Message: true}, w.Update(func(s *world.State) ([]world.Event, error) {
 		h := s.Host(host)
 		if h == nil {
 			return nil, fmt.Errorf("no host %q in the lab", host)
@@ -135,35 +133,12 @@ func truth(text string) (bool, error) {
 	return false, refuse("Argument type mismatch: invalid boolean value %q", text)
 }
 
-func interfaceList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "NetworkInterface", func(_ *world.State, h *world.Host) (rows [][]Field) {
-		for n, v := range h.VMKs {
-			rows = append(rows, row("Name", v.Device, "MAC Address", v.MAC, "Enabled", "true", "Portset", v.VSwitch+v.DVS, "Portgroup", v.PortGroup,
-				"Netstack Instance", v.NetStack, "MTU", strconv.Itoa(v.MTU), "TSO MSS", "65535", "Port ID", strconv.Itoa(67108880+n)))
-		}
-		return rows
-	})
-}
-
 func ipv4Get(w *world.World, host string, args Args) (Answer, error) {
-	return view(w, host, Table, "IPv4Interface", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "IPv4Interface", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		for _, v := range h.VMKs {
 			if args["interfacename"] == "" || args["interfacename"] == v.Device {
 				rows = append(rows, row("Name", v.Device, "IPv4 Address", v.IP, "IPv4 Netmask", v.Netmask(), "IPv4 Broadcast", "",
 					"Address Type", "STATIC", "Gateway", "0.0.0.0", "DHCP DNS", "false"))
-			}
-		}
-		return rows
-	})
-}
-
-func dvsList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "DVS", func(s *world.State, h *world.Host) (rows [][]Field) {
-		for _, d := range s.Switches {
-			if m := d.Member(host); m != nil {
-				rows = append(rows, row("Name", d.Shown(), "VDS ID", d.UUID, "Class", "cswitch", "Num Ports", "4096", "Used Ports", "8",
-					"Configured Ports", "512", "MTU", strconv.Itoa(d.MTU), "CDP Status", "listen", "Beacon Timeout", "-1",
-					"Uplinks", strings.Join(m.PNICs, ", "), "VMware Branded", "true"))
 			}
 		}
 		return rows
@@ -185,7 +160,7 @@ func ping(w *world.World, host string, args Args) (Answer, error) {
 		return Answer{}, refuse("Unknown host %q", args["host"])
 	}
 	reached, tooBig := false, false
-	a, err := view(w, host, Record, "PingResult", func(s *world.State, h *world.Host) [][]Field {
+	a, err := view(w, host, "PingResult", func(s *world.State, h *world.Host) [][]Field {
 		reached, tooBig = s.Ping(h, args["interface"], to.String(), size+28, args["df"] == "true")
 		return nil
 	})

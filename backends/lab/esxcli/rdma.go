@@ -8,7 +8,7 @@ import (
 )
 
 func rdmaDeviceList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "RDMADevice", func(s *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "RDMADevice", func(s *world.State, h *world.Host) (rows [][]Field) {
 		for _, p := range h.PNICs {
 			if p.RDMA == nil {
 				continue
@@ -25,7 +25,7 @@ func rdmaDeviceList(w *world.World, host string, _ Args) (Answer, error) {
 }
 
 func rdmaProtocolList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "RDMADeviceProtocol", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "RDMADeviceProtocol", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		for _, p := range h.PNICs {
 			if r := p.RDMA; r != nil {
 				rows = append(rows, row("Device", r.Name, "RoCE v1", strconv.FormatBool(r.RoCEv1),
@@ -36,22 +36,9 @@ func rdmaProtocolList(w *world.World, host string, _ Args) (Answer, error) {
 	})
 }
 
-func rdmaVmknicList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "RDMADeviceVmknic", func(s *world.State, h *world.Host) (rows [][]Field) {
-		for _, p := range h.PNICs {
-			for _, v := range h.VMKs {
-				if p.RDMA != nil && s.SwitchOf(host, p.Device) == v.VSwitch+v.DVS {
-					rows = append(rows, row("Device", p.RDMA.Name, "Vmknic", v.Device, "NetStack", v.NetStack))
-				}
-			}
-		}
-		return rows
-	})
-}
-
 func rdmaStats(w *world.World, host string, args Args) (Answer, error) {
 	found := false
-	a, err := view(w, host, Record, "RDMAStats", func(_ *world.State, h *world.Host) [][]Field {
+	a, err := view(w, host, "RDMAStats", func(_ *world.State, h *world.Host) [][]Field {
 		p := h.RDMADevice(args["device"])
 		if p == nil {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -24,29 +25,29 @@ func must(t *testing.T, w *world.World, line string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	return a.Print()
+	return text(a)
+}
+
+// text returns an answer as lines of NAME: VALUE.
+func text(a esxcli.Answer) string {
+	var b strings.Builder
+	b.WriteString(a.Text)
+	for _, row := range a.Rows {
+		for _, f := range row {
+			b.WriteString(f.Name + ": " + f.Value + strings.Join(f.List, ", ") + "\n")
+		}
+	}
+	return b.String()
 }
 
 func TestVFsThroughModuleParameters(t *testing.T) {
 	w := lab(t)
 	must(t, w, "system module parameters set -m nmlx5_core -p max_vfs=0,0,2,1")
-	if got := must(t, w, "network sriovnic list"); got != "" {
-		t.Errorf("VFs before the reboot:\n%s", got)
+	if _, err := run(t, w, "network sriovnic vf list -n vmnic2"); err == nil {
+		t.Error("VFs before the reboot")
 	}
 	restart(t, w)
-	want := "" +
-		"Name    PCI Device    Driver      Link  Speed   Duplex  MAC Address        MTU   Description\n" +
-		"------  ------------  ----------  ----  ------  ------  -----------------  ----  -------------------------------------------------\n" +
-		"vmnic2  0000:3b:00.0  nmlx5_core  Up    100000  Full    b8:59:9f:00:00:02  9000  Mellanox Technologies MT27800 Family [ConnectX-5]\n" +
-		"vmnic3  0000:3b:00.1  nmlx5_core  Down       0  Half    b8:59:9f:00:00:03  1500  Mellanox Technologies MT27800 Family [ConnectX-5]\n"
-	if got := must(t, w, "network sriovnic list"); got != want {
-		t.Errorf("sriovnic list:\n%s\nwant\n%s", got, want)
-	}
-	want = "" +
-		"VF ID  Active  PCI Address   Owner World ID\n" +
-		"-----  ------  ------------  --------------\n" +
-		"    0   false  0000:3b:00.2  -\n" +
-		"    1   false  0000:3b:00.3  -\n"
+	want := "VF ID: 0\nActive: false\nPCI Address: 0000:3b:00.2\nOwner World ID: -\nVF ID: 1\nActive: false\nPCI Address: 0000:3b:00.3\nOwner World ID: -\n"
 	if got := must(t, w, "network sriovnic vf list -n vmnic2"); got != want {
 		t.Errorf("vf list:\n%s\nwant\n%s", got, want)
 	}
@@ -61,15 +62,15 @@ func TestPFCSuspendsPause(t *testing.T) {
 	if err := w.SetModule("esx-01", world.Nmlx5, "pfctx=0x08 pfcrx=0x08"); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: false\n   PFC Configuration: 0 0 0 0 0 0 0 0\n") {
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: false\nPFC Configuration: 0 0 0 0 0 0 0 0\n") {
 		t.Errorf("PFC before the reboot:\n%s", got)
 	}
 	restart(t, w)
 	// The parameters apply to every port of the driver, including that of the management NIC.
-	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: true\n   PFC Configuration: 0 0 0 1 0 0 0 0\n") {
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: true\nPFC Configuration: 0 0 0 1 0 0 0 0\n") {
 		t.Errorf("PFC:\n%s", got)
 	}
-	if got := must(t, w, "network nic pauseParams list -n vmnic0"); !strings.Contains(got, "vmnic0                    true     false     false") {
+	if got := must(t, w, "network nic pauseParams list -n vmnic0"); !strings.Contains(got, "Pause RX: false\nPause TX: false\n") {
 		t.Errorf("global pause beside PFC:\n%s", got)
 	}
 }
@@ -80,7 +81,7 @@ func TestVIBs(t *testing.T) {
 		s.Depot = []*world.Package{{Path: "/vmfs/volumes/shared-01/tools.vib", VIBs: []world.VIB{
 			{Name: "mft", Version: "4.30.0.111-0", Vendor: "MEL", Acceptance: "PartnerSupported"}}}}
 	})
-	if got := must(t, w, "software sources vib get -v /vmfs/volumes/shared-01/tools.vib"); !strings.Contains(got, "   Name: mft\n   Version: 4.30.0.111-0\n") {
+	if got := must(t, w, "software sources vib get -v /vmfs/volumes/shared-01/tools.vib"); !strings.Contains(got, "Name: mft\nVersion: 4.30.0.111-0\n") {
 		t.Errorf("what the file holds:\n%s", got)
 	}
 	if _, err := run(t, w, "software sources vib list -d /vmfs/volumes/shared-01/tools.vib"); err == nil || !strings.Contains(err.Error(), "[MetadataDownloadError]") {
@@ -91,13 +92,12 @@ func TestVIBs(t *testing.T) {
 	}
 	got := must(t, w, "software vib install -v /vmfs/volumes/shared-01/tools.vib")
 	want := "" +
-		"Installation Result\n" +
-		"   Message: The update completed successfully, but the system needs to be rebooted for the changes to be effective.\n" +
-		"   VIBs Installed: MEL_bootbank_mft_4.30.0.111-0\n" +
-		"   VIBs Removed: MEL_bootbank_mft_4.28.0.92-0\n" +
-		"   VIBs Skipped: \n" +
-		"   Reboot Required: true\n" +
-		"   DPU Results: \n"
+		"Message: The update completed successfully, but the system needs to be rebooted for the changes to be effective.\n" +
+		"VIBs Installed: MEL_bootbank_mft_4.30.0.111-0\n" +
+		"VIBs Removed: MEL_bootbank_mft_4.28.0.92-0\n" +
+		"VIBs Skipped: \n" +
+		"Reboot Required: true\n" +
+		"DPU Results: \n"
 	if got != want {
 		t.Errorf("install:\n%s\nwant\n%s", got, want)
 	}
@@ -108,7 +108,7 @@ func TestVIBs(t *testing.T) {
 	if got := must(t, w, "software vib remove -n mft -n nmst"); !strings.Contains(got, "VIBs Removed: MEL_bootbank_mft_4.30.0.111-0, MEL_bootbank_nmst_") {
 		t.Errorf("remove:\n%s", got)
 	}
-	if got := must(t, w, "software acceptance get"); got != "PartnerSupported\n" {
+	if got := must(t, w, "software acceptance get"); got != "PartnerSupported" {
 		t.Errorf("acceptance %q", got)
 	}
 	for line, want := range map[string]string{
@@ -117,8 +117,6 @@ func TestVIBs(t *testing.T) {
 		"software vib remove -n nosuch":                     " [NoMatchError]\n No VIB matching VIB search specification 'nosuch'.\n Please refer to the log file for more details.",
 		"network sriovnic vf list -n vmnic2":                "There is no SRIOV Nic with name vmnic2",
 		"network nic dcb status get -n vmnic9":              "NIC vmnic9 does not exist",
-		"system module get -m nosuch":                       "Invalid Module name nosuch",
-		"hardware pci pcipassthru set -d x -e true":         "Unable to configure the PCI device: PCI device x: not found",
 		"system module parameters set -m nmlx5_core -p x=1": "Unable to set module parameters: parameter x of nmlx5_core: not found",
 	} {
 		if _, err := run(t, w, line); err == nil || err.Error() != want {

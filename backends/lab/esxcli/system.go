@@ -11,53 +11,28 @@ import (
 )
 
 func firewallGet(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "Firewall", func(*world.State, *world.Host) [][]Field {
+	return view(w, host, "Firewall", func(*world.State, *world.Host) [][]Field {
 		return [][]Field{row("Default Action", "DROP", "Enabled", "true", "Loaded", "true")}
 	})
 }
 
-func rulesetList(w *world.World, host string, args Args) (Answer, error) {
-	a, err := view(w, host, Table, "Ruleset", func(_ *world.State, h *world.Host) (rows [][]Field) {
-		for _, r := range h.Firewall {
-			if args["rulesetid"] == "" || args["rulesetid"] == r.Key {
-				rows = append(rows, row("Name", r.Key, "Enabled", strconv.FormatBool(r.Enabled)))
-			}
-		}
-		return rows
-	})
-	if err == nil && len(a.Rows) == 0 {
+func rulesetSet(w *world.World, host string, args Args) (Answer, error) {
+	on, err := truth(args["enabled"])
+	if err != nil {
+		return Answer{}, err
+	}
+	err = w.SetRuleset(host, args["rulesetid"], on)
+	if errors.Is(err, world.ErrUnknown) {
 		err = refuse("Unable to find ruleset %s", args["rulesetid"])
 	}
-	return a, err
-}
-
-func rulesetSet(w *world.World, host string, args Args) (Answer, error) {
-	id := args["rulesetid"]
-	for name, set := range map[string]func(bool) error{
-		"enabled":    func(on bool) error { return w.SetRuleset(host, id, on) },
-		"allowedall": func(on bool) error { return w.SetRulesetNetworks(host, id, on, nil) },
-	} {
-		if args[name] == "" {
-			continue
-		}
-		on, err := truth(args[name])
-		if err != nil {
-			return Answer{}, err
-		}
-		if err := set(on); errors.Is(err, world.ErrUnknown) {
-			return Answer{}, refuse("Unable to find ruleset %s", id)
-		} else if err != nil {
-			return Answer{}, err
-		}
-	}
-	return Answer{Shape: Text}, nil
+	return Answer{Message: true}, err
 }
 
 // optionKey converts /Net/PVRDMAVmknic to Net.PVRDMAVmknic.
 func optionKey(path string) string { return strings.ReplaceAll(strings.Trim(path, "/"), "/", ".") }
 
 func advancedList(w *world.World, host string, args Args) (Answer, error) {
-	a, err := view(w, host, Record, "SettingsAdvancedOption", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	a, err := view(w, host, "SettingsAdvancedOption", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		var keys []string
 		for key := range h.Options {
 			keys = append(keys, key)
@@ -131,11 +106,11 @@ func advancedSet(w *world.World, host string, args Args) (Answer, error) {
 		}
 		value = number == "1"
 	}
-	return Answer{Shape: Text}, w.SetOption(host, key, value)
+	return Answer{Message: true}, w.SetOption(host, key, value)
 }
 
 func moduleList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "Module", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	return view(w, host, "Module", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		for _, m := range h.Modules {
 			rows = append(rows, row("Name", m.Name, "Is Loaded", strconv.FormatBool(m.Loaded), "Is Enabled", "true"))
 		}
@@ -145,7 +120,7 @@ func moduleList(w *world.World, host string, _ Args) (Answer, error) {
 
 func parameterList(w *world.World, host string, args Args) (Answer, error) {
 	found := false
-	a, err := view(w, host, Table, "ModuleParameter", func(_ *world.State, h *world.Host) (rows [][]Field) {
+	a, err := view(w, host, "ModuleParameter", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		m := h.Module(args["module"])
 		if m == nil {
 			return nil
@@ -185,41 +160,18 @@ func parameterSet(w *world.World, host string, args Args) (Answer, error) {
 	case errors.Is(err, world.ErrInvalid):
 		return Answer{}, refuse("Invalid parameter string: %s", wanted)
 	}
-	return Answer{Shape: Text}, err
+	return Answer{Message: true}, err
 }
 
 func versionGet(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "Version", func(_ *world.State, h *world.Host) [][]Field {
+	return view(w, host, "Version", func(_ *world.State, h *world.Host) [][]Field {
 		return [][]Field{row("Product", "VMware ESXi", "Version", h.Version, "Build", "Releasebuild-"+h.Build,
 			"Update", h.Version[strings.LastIndex(h.Version, ".")+1:], "Patch", "35")}
 	})
 }
 
 func hostnameGet(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "FullyQualifiedHostName", func(_ *world.State, h *world.Host) [][]Field {
+	return view(w, host, "FullyQualifiedHostName", func(_ *world.State, h *world.Host) [][]Field {
 		return [][]Field{row("Domain Name", "lab.example", "Fully Qualified Domain Name", h.Name+".lab.example", "Host Name", h.Name)}
-	})
-}
-
-func maintenanceGet(w *world.World, host string, _ Args) (Answer, error) {
-	a := Answer{Shape: Text, Text: "Disabled"}
-	w.View(func(s *world.State) {
-		if h := s.Host(host); h != nil && h.Maintenance {
-			a.Text = "Enabled"
-		}
-	})
-	return a, nil
-}
-
-func vmList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "VirtualMachine", func(s *world.State, h *world.Host) (rows [][]Field) {
-		for _, v := range s.VMs {
-			if v.Host == h.Name && v.On {
-				world := strconv.Itoa(1050000 + v.Index)
-				rows = append(rows, row("World ID", world, "Process ID", "0", "VMX Cartel ID", world, "UUID", v.UUID,
-					"Display Name", v.Name, "Config File", "/vmfs/volumes/shared-01/"+v.Stem()+"/"+v.Stem()+".vmx"))
-			}
-		}
-		return rows
 	})
 }

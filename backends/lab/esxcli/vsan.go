@@ -10,7 +10,7 @@ import (
 // resyncSummary prints the amount of data that vSAN has to resync. On a host without vSAN, the command fails.
 func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
 	vsan := false
-	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, h *world.Host) [][]Field {
+	a, err := view(w, host, "ResyncSummary", func(s *world.State, h *world.Host) [][]Field {
 		services := s.ClusterServices(h.Cluster)
 		if vsan = services.VSAN; !vsan {
 			return nil

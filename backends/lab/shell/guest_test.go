@@ -124,17 +124,10 @@ func TestNetplan(t *testing.T) {
 	if r := run(t, c, "netplan apply", ""); !strings.Contains(r.err, "Permissions for /etc/netplan/70-test.yaml are too open") {
 		t.Errorf("no warning: %+v", r)
 	}
-	write("network:\n  version: 2\n  ethernets:\n    rdma:\n      match: {macaddress: \"" + mac + "\"}\n      addresses: [10.8.8.8/24]\n")
-	if r := run(t, c, "netplan try --timeout 1", ""); r.status != 78 || !strings.Contains(ok(t, c, "ip -br addr"), "10.7.7.7/24") {
-		t.Errorf("nobody accepted, and yet: %+v", r)
-	}
-	if r := run(t, c, "netplan try", "\n"); r.status != 0 || !strings.Contains(ok(t, c, "ip -br addr"), "10.8.8.8/24") {
-		t.Errorf("accepted, and yet: %+v", r)
-	}
 }
 
-// TestNothingOutlivesTheMachine reboots a guest while services, a transient unit and a netplan try that waits for ENTER are
-// running. None of them may continue after the reboot. Those of the second boot must end with the lab, which goleak verifies.
+// TestNothingOutlivesTheMachine reboots a guest while a service, a transient unit and a session's command are running. None of
+// them may continue after the reboot. Those of the second boot must end with the lab, which goleak verifies.
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	begin := func(c *ssh.Client) {
@@ -151,15 +144,15 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Start("netplan try"); err != nil {
+		if err := s.Start("echo begun; cat"); err != nil {
 			t.Fatal(err)
 		}
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
 		}
 		// systemctl start of the lab returns a moment before the process is listed.
-		const working = "n=0; until [ $(ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$') = 3 ] || [ $n = 50 ]; do sleep 0.1; n=$((n + 1)); done; "
-		if got := ok(t, c, working+"ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$'"); got != "3\n" {
+		const working = "n=0; until [ $(ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$') = 3 ] || [ $n = 50 ]; do sleep 0.1; n=$((n + 1)); done; "
+		if got := ok(t, c, working+"ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$'"); got != "3\n" {
 			t.Fatalf("%s at work:\n%s", got, ok(t, c, "ps ax"))
 		}
 	}
@@ -168,7 +161,7 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 	begin(c)
 	ok(t, c, "reboot")
 	again := l.reconnect("vm-01", "root", id)
-	if got := ok(t, again, "ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$' || :; systemctl is-active t || :"); got != "0\ninactive\n" {
+	if got := ok(t, again, "ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$' || :; systemctl is-active t || :"); got != "0\ninactive\n" {
 		t.Errorf("after the reboot: %q", got)
 	}
 	begin(again)
@@ -343,30 +336,27 @@ func TestEnterpriseLinux(t *testing.T) {
 	if r := run(t, c, "rpm -q nothing", ""); r.status != 1 || r.out != "package nothing is not installed\n" {
 		t.Errorf("got %+v", r)
 	}
-	ok(t, c, "nmcli con add type ethernet con-name t ifname ens192 ipv4.method manual ipv4.addresses 10.9.9.9/24 ethernet.mtu 9000")
-	ok(t, c, "nmcli con up t")
-	if got := ok(t, c, "ip -br addr show ens192; stat -c %a /etc/NetworkManager/system-connections/t.nmconnection; nmcli -g ipv4.addresses con show t"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "600\n10.9.9.9/24\n") {
+	profile(t, c, "t", "ens192", "10.9.9.9/24")
+	ok(t, c, "nmcli con up t ifname ens192")
+	if got := ok(t, c, "ip -br addr show ens192; nmcli -g ipv4.addresses con show t"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "\n10.9.9.9/24\n") {
 		t.Errorf("got %q", got)
 	}
-	for _, tc := range []struct {
-		command, err string
-		status       int
-	}{
-		{"nmcli con up nothing", "unknown connection 'nothing'", 10},
-		{"nmcli con add con-name x", "'type' argument is required", 2},
-		{"nmcli con mod t ipv4.addresses 10.300.0.1/24", "invalid IP address", 2},
-		{"nmcli con mod t frob.x 1", "invalid setting name", 2},
-	} {
-		if r := run(t, c, tc.command, ""); r.status != tc.status || !strings.Contains(r.err, tc.err) {
-			t.Errorf("%s: %+v", tc.command, r)
-		}
+	if r := run(t, c, "nmcli con up nothing", ""); r.status != 10 || !strings.Contains(r.err, "unknown connection 'nothing'") {
+		t.Errorf("got %+v", r)
 	}
-	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id; nmcli con mod ens192 connection.autoconnect no")
+	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
 	ok(t, c, "reboot")
 	again := l.reconnect("vm-01", "root", strings.Split(id, "\n")[0]+"\n")
 	if got := ok(t, again, "ip -br addr show ens192; nmcli -t -f NAME,DEVICE con show --active"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "t:ens192\n") {
 		t.Errorf("the profile did not come back: %q", got)
 	}
+}
+
+// profile writes a profile of NetworkManager and makes it read its files.
+func profile(t *testing.T, c *ssh.Client, name, nic, address string) {
+	t.Helper()
+	run(t, c, "install -m 600 /dev/stdin /etc/NetworkManager/system-connections/"+name+".nmconnection; nmcli con reload",
+		"[connection]\nid="+name+"\ntype=ethernet\ninterface-name="+nic+"\nautoconnect-priority=9\n[ethernet]\nmtu=9000\n[ipv4]\nmethod=manual\naddress1="+address+"\n")
 }
 
 func TestHotAddedAdapter(t *testing.T) {

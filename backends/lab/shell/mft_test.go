@@ -36,10 +36,8 @@ func TestBareToVFs(t *testing.T) {
 	if len(files) != 2 {
 		t.Fatalf("files on the datastore: %v", files)
 	}
-	for _, f := range files {
-		if out := ok(t, c, "esxcli software vib install -v "+f); !strings.Contains(out, "Reboot Required: true") {
-			t.Errorf("install:\n%s", out)
-		}
+	if _, err := l.world.InstallVIBs("esx-01", world.Install{Paths: files}); err != nil {
+		t.Fatal(err)
 	}
 	if r := run(t, c, bin+"mst start", ""); r.status != 127 {
 		t.Errorf("mst before the reboot: %+v", r)
@@ -62,19 +60,23 @@ func TestBareToVFs(t *testing.T) {
 	if q := ok(t, c, bin+"mlxconfig -d mt4119_pciconf1 q NUM_OF_VFS SRIOV_EN"); !regexp.MustCompile(`(?m)^ +SRIOV_EN +True\(1\) *$`).MatchString(q) {
 		t.Errorf("query shows the next boot:\n%s", q)
 	}
-	ok(t, c, `esxcli system module parameters set -m nmlx5_core -p "max_vfs=0,0,8,7 pfctx=0x08 pfcrx=0x08 trust_state=2 ecn=1"`)
-	if out := ok(t, c, "esxcli network sriovnic list"); out != "" {
-		t.Errorf("VFs before the reboot:\n%s", out)
+	if err := l.world.SetModule("esx-01", world.Nmlx5, "max_vfs=0,0,8,7 pfctx=0x08 pfcrx=0x08 trust_state=2 ecn=1"); err != nil {
+		t.Fatal(err)
+	}
+	vfs := func() (n []int) {
+		l.world.View(func(s *world.State) {
+			for _, p := range s.Host("esx-01").PNICs[2:4] {
+				n = append(n, p.ActiveVFs)
+			}
+		})
+		return n
+	}
+	if got := vfs(); got[0]+got[1] != 0 {
+		t.Errorf("VFs before the reboot: %v", got)
 	}
 	c = l.restart("esx-01")
-	if out := ok(t, c, "esxcli network sriovnic vf list -n vmnic2 | grep -c false; esxcli network sriovnic vf list -n vmnic3 | grep -c false"); out != "8\n7\n" {
-		t.Errorf("VFs %q", out)
-	}
-	if out := ok(t, c, "esxcfg-module -g nmlx5_core"); out != "nmlx5_core enabled = 1 options = 'ecn=1 max_vfs=0,0,8,7 pfcrx=0x08 pfctx=0x08 trust_state=2'\n" {
-		t.Errorf("options %q", out)
-	}
-	if out := ok(t, c, "lspci | grep -c 'Virtual Function'"); out != "15\n" {
-		t.Errorf("%s virtual functions in lspci", out)
+	if got := vfs(); got[0] != 8 || got[1] != 7 {
+		t.Errorf("VFs %v", got)
 	}
 	if r := run(t, c, bin+"mlxconfig -d mt4119_pciconf1 q", ""); r.status == 0 {
 		t.Error("mst is still started after a reboot")
@@ -164,7 +166,9 @@ func TestShellClosed(t *testing.T) {
 func TestToolsGoWithTheVIB(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.host("esx-01")
-	ok(t, c, "esxcli software vib remove -n mft -n nmst")
+	if _, err := l.world.RemoveVIBs("esx-01", []string{"mft", "nmst"}); err != nil {
+		t.Fatal(err)
+	}
 	ok(t, c, bin+"mst start")
 	c = l.restart("esx-01")
 	if r := run(t, c, bin+"mst start", ""); r.status != 127 {

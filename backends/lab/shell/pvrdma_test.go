@@ -94,7 +94,8 @@ func TestEnterprisePortIsActiveOnceUmadIsThere(t *testing.T) {
 	l := bare(t, "centos", 1)
 	c := l.dial("vm-01", "root")
 	ok(t, c, "dnf install -y rdma-core libibverbs infiniband-diags")
-	ok(t, c, "nmcli con add type ethernet con-name r ifname ens224f0 ipv4.addresses 192.168.50.11/24 ipv4.method manual mtu 9000")
+	profile(t, c, "r", "ens224f0", "192.168.50.11/24")
+	ok(t, c, "nmcli con up r ifname ens224f0")
 	if got := state(t, c); got != "DOWN" {
 		t.Errorf("before ib_umad the port is %s", got)
 	}

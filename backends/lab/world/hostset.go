@@ -95,18 +95,6 @@ func (w *World) RefreshServices(host string) error {
 	})
 }
 
-// SetRulesetNetworks sets the networks that a ruleset allows (ErrUnknown).
-func (w *World) SetRulesetNetworks(host, key string, all bool, networks []string) error {
-	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
-		r := h.Ruleset(key)
-		if r == nil {
-			return Event{}, fmt.Errorf("ruleset %s: %w", key, ErrUnknown)
-		}
-		r.AllIP, r.Networks = all, slices.Clone(networks)
-		return Event{What: HostFirewall, Detail: key + " allowed"}, nil
-	})
-}
-
 // SetService starts or stops a service such as TSM-SSH (ErrUnknown).
 func (w *World) SetService(host, key string, running bool) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {

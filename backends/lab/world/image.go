@@ -81,7 +81,6 @@ type Install struct {
 	Bundle  bool // install a .zip (-d) instead of .vib files (-v)
 	Force   bool // -f: acceptance level and dependencies are not checked
 	NoCheck bool // --no-sig-check: signatures are not checked
-	Update  bool // skip older versions
 }
 
 // InstallVIBs installs files of the datastore into the image of the next boot. Errors are of type ImageError.
@@ -171,7 +170,7 @@ func (h *Host) stage(v VIB, in Install, change *ImageChange) {
 		if old.Name != v.Name || old.Pending == PendingRemove {
 			continue
 		}
-		if old.Version == v.Version || in.Update && VersionLess(upstream(v.Version), upstream(old.Version)) {
+		if old.Version == v.Version {
 			change.Skipped = append(change.Skipped, v.ID())
 			return
 		}
@@ -181,12 +180,6 @@ func (h *Host) stage(v VIB, in Install, change *ImageChange) {
 	v.Pending, v.Installed = PendingInstall, time.Now()
 	h.VIBs = append(h.VIBs, v)
 	change.Installed = append(change.Installed, v.ID())
-}
-
-// upstream returns a version without its suffix for an ESXi build.
-func upstream(version string) string {
-	v, _, _ := strings.Cut(version, "-")
-	return v
 }
 
 // staged returns a VIB of the image of the next boot, or nil if there is none.

@@ -2,7 +2,6 @@ package netif
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/netip"
 	"slices"
@@ -115,15 +114,6 @@ func (n *neighbours) list() []neighbour {
 		list = append(list, n.all[ip])
 	}
 	return list
-}
-
-func neighJSON(list []neighbour) string {
-	out := []map[string]any{}
-	for _, n := range list {
-		out = append(out, map[string]any{"dst": n.ip, "dev": n.dev, "lladdr": n.mac, "state": []string{"REACHABLE"}})
-	}
-	b, _ := json.Marshal(out) // cannot fail for plain values
-	return string(b)
 }
 
 func hostname(_ context.Context, p *sh.Proc) int {

@@ -18,8 +18,6 @@ func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 	args := p.Args[1:]
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch strings.TrimLeft(args[0], "-") {
-		case "j", "json":
-			v.json = true
 		case "br", "brief":
 			v.brief = true
 		case "4":
@@ -50,11 +48,11 @@ func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 	case strings.HasPrefix("link", object):
 		return c.ipLink(p, v, args)
 	case strings.HasPrefix("route", object):
-		return c.ipRoute(p, v, args)
+		return c.ipRoute(p, args)
 	case strings.HasPrefix("rule", object):
 		return c.ipRule(p, args)
 	case strings.HasPrefix("neighbour", object), object == "neighbor":
-		return c.ipNeigh(p, v, args)
+		return c.ipNeigh(p, args)
 	}
 	fmt.Fprintf(p.Stderr, "Object \"%s\" is unknown, try \"ip help\".\n", object)
 	return 1
@@ -124,21 +122,6 @@ func (c *Config) ipAddress(p *sh.Proc, v ipView, args []string) int {
 		return c.show(p, v, rest, true)
 	case slices.Contains([]string{"add", "a", "replace", "change", "del", "delete", "d"}, what):
 		return c.changeAddress(p, what, rest)
-	case what == "flush" || what == "f":
-		set, rest := words(rest, "dev", "scope")
-		dev := set["dev"]
-		if dev == "" && len(rest) > 0 {
-			dev = rest[0]
-		}
-		l, ok := c.Stack.Link(dev)
-		switch {
-		case !ok:
-			fmt.Fprintf(p.Stderr, "Device \"%s\" does not exist.\n", dev)
-			return 1
-		case !p.Root():
-			return notPermitted(p)
-		}
-		return rtnl(p, c.Stack.change(l.Name, func(l *Link) error { l.Addrs = nil; return nil }))
 	}
 	fmt.Fprintf(p.Stderr, "Command \"%s\" is unknown, try \"ip address help\".\n", what)
 	return 255
@@ -190,7 +173,7 @@ func (c *Config) ipLink(p *sh.Proc, v ipView, args []string) int {
 }
 
 func (c *Config) setLink(p *sh.Proc, args []string) int {
-	set, rest := words(args, "dev", "mtu", "name", "txqueuelen")
+	set, rest := words(args, "dev", "mtu")
 	dev := set["dev"]
 	if dev == "" && len(rest) > 0 {
 		dev, rest = rest[0], rest[1:]
@@ -212,16 +195,6 @@ func (c *Config) setLink(p *sh.Proc, args []string) int {
 			return status
 		}
 	}
-	if to, ok := set["name"]; ok {
-		if l, _ := c.Stack.Link(dev); l.Up {
-			fmt.Fprintf(p.Stderr, "RTNETLINK answers: Device or resource busy\n")
-			return 2
-		}
-		if status := rtnl(p, c.Stack.Rename(dev, to)); status != 0 {
-			return status
-		}
-		dev = to
-	}
 	for _, word := range rest {
 		switch word {
 		case "up", "down":
@@ -242,30 +215,8 @@ func (c *Config) setLink(p *sh.Proc, args []string) int {
 	return 0
 }
 
-func (c *Config) ipRoute(p *sh.Proc, v ipView, args []string) int {
+func (c *Config) ipRoute(p *sh.Proc, args []string) int {
 	what, rest := verb(args, "show")
-	if what == "get" && len(rest) > 0 {
-		ip, err := netip.ParseAddr(rest[0])
-		if err != nil {
-			fmt.Fprintf(p.Stderr, "Error: any valid prefix is expected rather than \"%s\".\n", rest[0])
-			return 1
-		}
-		if c.Stack.Owns(ip) {
-			p.Printf("local %s dev lo src %s uid %d \n    cache <local> \n", ip, ip, p.User.UID)
-			return 0
-		}
-		l, a, ok := c.Stack.Route(ip)
-		if !ok {
-			fmt.Fprintf(p.Stderr, "RTNETLINK answers: Network is unreachable\n")
-			return 2
-		}
-		via := ""
-		if !a.Contains(ip) {
-			via = "via " + gateway(a.Prefix).String() + " "
-		}
-		p.Printf("%s %sdev %s src %s uid %d \n    cache \n", ip, via, l.Name, a.Addr(), p.User.UID)
-		return 0
-	}
 	if !slices.Contains([]string{"show", "list", "ls", "s"}, what) {
 		return c.changeRoute(p, what, rest)
 	}
@@ -291,23 +242,13 @@ func (c *Config) ipRoute(p *sh.Proc, v ipView, args []string) int {
 // gateway returns the first address of a network.
 func gateway(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
-func (c *Config) ipNeigh(p *sh.Proc, v ipView, args []string) int {
-	what, _ := verb(args, "show")
-	if what == "flush" {
-		if !p.Root() {
-			return notPermitted(p)
-		}
-		c.neigh.clear()
-		return 0
+func (c *Config) ipNeigh(p *sh.Proc, args []string) int {
+	if what, _ := verb(args, "show"); what != "show" {
+		fmt.Fprintf(p.Stderr, "Command \"%s\" is unknown, try \"ip neigh help\".\n", what)
+		return 255
 	}
 	for _, n := range c.neigh.list() {
-		if v.json {
-			continue
-		}
 		p.Printf("%s dev %s lladdr %s REACHABLE\n", n.ip, n.dev, n.mac)
-	}
-	if v.json {
-		p.Printf("%s\n", neighJSON(c.neigh.list()))
 	}
 	return 0
 }

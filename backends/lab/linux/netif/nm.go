@@ -1,8 +1,6 @@
 package netif
 
 import (
-	"fmt"
-	"maps"
 	"net/netip"
 	"path"
 	"slices"
@@ -176,26 +174,6 @@ func parseKeyfile(text string) *connection {
 		con.set["ipv4.addresses"] = strings.Join(addrs, ",")
 	}
 	return con
-}
-
-func (c *connection) keyfile() string {
-	sections := map[string][]string{"connection": nil, "ethernet": nil, "ipv4": nil, "ipv6": nil}
-	for _, name := range slices.Sorted(maps.Keys(c.set)) {
-		value := c.set[name]
-		section, key, _ := strings.Cut(strings.TrimPrefix(name, "802-3-"), ".")
-		if name == "ipv4.addresses" {
-			for i, a := range strings.Split(value, ",") {
-				sections[section] = append(sections[section], fmt.Sprintf("address%d=%s", i+1, strings.TrimSpace(a)))
-			}
-			continue
-		}
-		sections[section] = append(sections[section], key+"="+value)
-	}
-	var b strings.Builder
-	for _, section := range []string{"connection", "ethernet", "ipv4", "ipv6"} {
-		fmt.Fprintf(&b, "[%s]\n%s\n\n", section, strings.Join(sections[section], "\n"))
-	}
-	return b.String()
 }
 
 // shellVars reads the lines KEY=VALUE of a file for a shell.

@@ -5,13 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
-	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
 func (c *Config) nmcli(_ context.Context, p *sh.Proc) int {
@@ -32,8 +29,6 @@ func (c *Config) nmcli(_ context.Context, p *sh.Proc) int {
 	case strings.HasPrefix("general", object):
 		p.Printf("connected\n")
 		return 0
-	case strings.HasPrefix("networking", object):
-		return 0
 	}
 	fmt.Fprintf(p.Stderr, "Error: argument '%s' not understood. Try passing --help instead.\n", object)
 	return 2
@@ -47,9 +42,7 @@ func nmError(p *sh.Proc, status int, format string, args ...any) int {
 func (c *Config) nmConnection(p *sh.Proc, o sh.Options, args []string) int {
 	what, rest := verb(args, "show")
 	changes := map[string]func(*sh.Proc, []string) int{
-		"add": c.nmAdd, "modify": c.nmModify, "mod": c.nmModify, "up": c.nmActivate,
-		"reload": func(*sh.Proc, []string) int { c.nmReload(); return 0 },
-		"load":   func(*sh.Proc, []string) int { c.nmReload(); return 0 },
+		"up": c.nmActivate, "reload": func(*sh.Proc, []string) int { c.nmReload(); return 0 },
 	}
 	if f, ok := changes[what]; ok {
 		if !p.Root() {
@@ -137,125 +130,9 @@ func (c *Config) nmShow(p *sh.Proc, o sh.Options, name string) int {
 	return 0
 }
 
-// settings parses nmcli's short names and SECTION.KEY names with their values.
-func settings(args []string, into map[string]string) error {
-	short := map[string]string{"con-name": "connection.id", "ifname": "connection.interface-name", "type": "connection.type",
-		"autoconnect": "connection.autoconnect", "ip4": "ipv4.addresses", "mtu": "802-3-ethernet.mtu", "mac": "802-3-ethernet.mac-address"}
-	for len(args) > 0 {
-		key := args[0]
-		if len(args) < 2 {
-			return fmt.Errorf("value for '%s' is missing", key)
-		}
-		value := args[1]
-		args = args[2:]
-		key, plus := strings.CutPrefix(key, "+")
-		if s, ok := short[key]; ok {
-			key = s
-		}
-		key = longName(key)
-		if !strings.Contains(key, ".") {
-			return fmt.Errorf("invalid <setting>.<property> '%s'", key)
-		}
-		if !slices.Contains([]string{"connection", "802-3-ethernet", "ethernet", "ipv4", "ipv6"}, key[:strings.Index(key, ".")]) {
-			return fmt.Errorf("invalid property '%s': invalid setting name", key)
-		}
-		if err := validSetting(key, value); err != nil {
-			return err
-		}
-		if plus && into[key] != "" {
-			value = into[key] + "," + value
-		}
-		if value == "" {
-			delete(into, key)
-			continue
-		}
-		into[key] = value
-		if key == "ipv4.addresses" && into["ipv4.method"] == "" {
-			into["ipv4.method"] = "manual"
-		}
-	}
-	return nil
-}
-
-func validSetting(key, value string) error {
-	switch key {
-	case "ipv4.addresses":
-		for _, a := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' }) {
-			if !strings.Contains(a, "/") {
-				a += "/32"
-			}
-			if p, err := netip.ParsePrefix(a); err != nil || !p.Addr().Is4() {
-				return fmt.Errorf("failed to modify ipv4.addresses: invalid IP address: '%s'", a)
-			}
-		}
-	case "802-3-ethernet.mtu":
-		if n, err := strconv.Atoi(value); value != "" && value != "auto" && (err != nil || n < 0) {
-			return fmt.Errorf("failed to modify 802-3-ethernet.mtu: '%s' is not a valid number", value)
-		}
-	case "ipv4.method":
-		if !slices.Contains([]string{"auto", "manual", "disabled", "link-local", "shared"}, value) {
-			return fmt.Errorf("failed to modify ipv4.method: invalid method '%s'", value)
-		}
-	}
-	return nil
-}
-
-func (c *Config) nmAdd(p *sh.Proc, args []string) int {
-	set := map[string]string{}
-	if err := settings(args, set); err != nil {
-		return nmError(p, 2, "%v.", err)
-	}
-	switch {
-	case set["connection.type"] == "":
-		return nmError(p, 2, "'type' argument is required.")
-	case set["connection.type"] != "ethernet" && set["connection.type"] != "802-3-ethernet":
-		return nmError(p, 2, "invalid connection type; '%s' not among the types this lab knows.", set["connection.type"])
-	case set["ipv4.method"] == "manual" && set["ipv4.addresses"] == "":
-		return nmError(p, 2, "Failed to add '%s' connection: ipv4.addresses: this property cannot be empty for 'method=manual'", set["connection.id"])
-	}
-	set["connection.type"] = "ethernet"
-	if set["connection.interface-name"] == "*" {
-		delete(set, "connection.interface-name")
-	}
-	if set["connection.id"] == "" {
-		set["connection.id"] = "ethernet-" + set["connection.interface-name"]
-	}
-	if set["ipv4.method"] == "" {
-		set["ipv4.method"] = "auto"
-	}
-	set["connection.uuid"] = uuid(set["connection.id"] + c.Now().String())
-	con := &connection{set: set, file: keyfiles + "/" + strings.ReplaceAll(set["connection.id"], "/", "*") + ".nmconnection"}
-	if status := c.nmSave(p, con); status != 0 {
-		return status
-	}
-	c.nm.put(con)
-	if con.get("connection.autoconnect") != "no" {
-		if l, why := c.suitable(con); why == "" && !c.busy(l.Name) {
-			_ = c.nmUp(con, l) // a profile that the device refuses stays inactive
-		}
-	}
-	p.Printf("Connection '%s' (%s) successfully added.\n", con.id(), con.get("connection.uuid"))
-	return 0
-}
-
 func uuid(seed string) string {
 	h := fmt.Sprintf("%x", sha256.Sum256([]byte(seed)))
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:32]
-}
-
-func (c *Config) busy(dev string) bool {
-	return slices.ContainsFunc(c.nm.list(), func(o *connection) bool { return o.device == dev })
-}
-
-func (c *Config) nmSave(p *sh.Proc, con *connection) int {
-	err := c.FS.MkdirAll(vfs.Root(), keyfiles, 0o700)
-	if err == nil {
-		err = c.FS.WriteFile(vfs.Root(), con.file, []byte(con.keyfile()), 0o600)
-	}
-	if err != nil {
-		return nmError(p, 1, "Failed to save connection: %s", vfs.Reason(err))
-	}
-	return 0
 }
 
 func (c *Config) named(p *sh.Proc, args []string) (*connection, []string, int) {
@@ -270,19 +147,6 @@ func (c *Config) named(p *sh.Proc, args []string) (*connection, []string, int) {
 		return nil, nil, nmError(p, 10, "unknown connection '%s'.", args[0])
 	}
 	return con, args[1:], 0
-}
-
-func (c *Config) nmModify(p *sh.Proc, args []string) int {
-	con, rest, status := c.named(p, args)
-	if status != 0 {
-		return status
-	}
-	set := maps.Clone(con.set)
-	if err := settings(rest, set); err != nil {
-		return nmError(p, 2, "%v.", err)
-	}
-	con.set = set
-	return c.nmSave(p, con)
 }
 
 func (c *Config) nmActivate(p *sh.Proc, args []string) int {
@@ -306,7 +170,7 @@ func (c *Config) nmActivate(p *sh.Proc, args []string) int {
 			why = fmt.Sprintf("Connection '%s' is not available on device %s because profile is not compatible with device (%s)", con.id(), l.Name, misfit)
 		}
 	} else {
-		l, why = c.suitable(con)
+		return nmError(p, 2, "No interface specified.")
 	}
 	if why == "" {
 		if err := c.nmUp(con, l); err != nil {

@@ -248,23 +248,6 @@ func (c *Config) ruled(l Link) (unmanaged bool) {
 	return unmanaged
 }
 
-// suitable returns the device on which a profile can be activated, or why no device can have it, in NetworkManager's words.
-func (c *Config) suitable(con *connection) (Link, string) {
-	why := "device lo not available because device is strictly unmanaged"
-	for _, l := range c.Stack.Links() {
-		switch misfit := con.misfit(l); {
-		case misfit == "" && !c.unmanaged(l) && l.Connected:
-			return l, ""
-		case c.unmanaged(l):
-		case misfit != "":
-			why = "device " + l.Name + " not available because profile is not compatible with device (" + misfit + ")"
-		default:
-			why = "device " + l.Name + " not available because device has no carrier"
-		}
-	}
-	return Link{}, "No suitable device found for this connection (" + why + ")."
-}
-
 // nmUp activates a profile on a device.
 func (c *Config) nmUp(con *connection, l Link) error {
 	master, vrf := cmp.Or(con.get("connection.master"), con.get("connection.controller")), con.get("connection.slave-type")+con.get("connection.port-type") == "vrf"

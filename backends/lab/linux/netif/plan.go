@@ -1,13 +1,10 @@
 package netif
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netplan"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
@@ -25,13 +22,13 @@ func (c *Config) Generate() {
 }
 
 func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("timeout: config-file: debug help root-dir:")
+	o, err := p.Options("debug help root-dir:")
 	if err != nil || len(o.Args) == 0 {
 		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n")
 		return 2
 	}
 	what, root := o.Args[0], strings.TrimSuffix(o.Value("root-dir"), "/")
-	if !slices.Contains([]string{"apply", "generate", "try"}, what) {
+	if !slices.Contains([]string{"apply", "generate"}, what) {
 		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n"+
 			"netplan: error: argument {help,apply,generate,get,info,ip,rebind,set,try}: invalid choice: '%s'\n", what)
 		return 2
@@ -41,7 +38,7 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		return 1
 	}
 	// Like netplan-apply(8), generate the files below /run first, then make the programs read them.
-	if (what == "apply" || what == "try") && !p.Spend(ctx, "netplan parse") {
+	if what == "apply" && !p.Spend(ctx, "netplan parse") {
 		return 1
 	}
 	failed := 78
@@ -57,22 +54,14 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "%v\n", err)
 		return failed
 	}
-	switch what {
-	case "apply":
+	if what == "apply" {
 		if !p.Spend(ctx, "netplan restart") {
 			return 1
 		}
-		c.activate()
-	case "try":
-		return c.planTry(ctx, p, o.Value("timeout"))
+		c.Networkd()
+		c.NetworkManager()
 	}
 	return 0
-}
-
-// activate makes the programs read the files and configure all interfaces.
-func (c *Config) activate() {
-	c.Networkd()
-	c.NetworkManager()
 }
 
 func (c *Config) warn(p *sh.Proc, s *netplan.State) {
@@ -89,40 +78,5 @@ func (c *Config) warn(p *sh.Proc, s *netplan.State) {
 	}
 	if text := s.Conflicts(); text != "" {
 		warn("Problem encountered while validating default route consistency.Please set up multiple routing tables and use `routing-policy` instead.\nError: " + text)
-	}
-}
-
-// planTry waits for ENTER and reverts all changes on timeout.
-func (c *Config) planTry(ctx context.Context, p *sh.Proc, limit string) int {
-	seconds := 120
-	if n, err := strconv.Atoi(limit); err == nil {
-		seconds = n
-	}
-	before := c.Stack.Links()
-	c.activate()
-	p.Printf("Do you want to keep these settings?\n\n\nPress ENTER before the timeout to accept the new configuration\n\n\nChanges will revert in %d seconds\n", seconds)
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	defer cancel()
-	entered := make(chan bool, 1)
-	go func() {
-		_, err := bufio.NewReader(p.Stdin).ReadString('\n')
-		entered <- err == nil
-	}()
-	for {
-		select {
-		case ok := <-entered:
-			if ok {
-				p.Printf("Configuration accepted.\n")
-				return 0
-			}
-			entered = nil // end of input: nobody can confirm
-		case <-ctx.Done():
-			for _, l := range before {
-				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links have not changed
-				_ = c.Stack.SetUp(l.Name, l.Up)
-			}
-			p.Printf("\nReverting.\n")
-			return 78
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,8 +10,8 @@ import (
 
 // ipView contains the display options of ip.
 type ipView struct {
-	json, brief, oneline bool
-	family               int // 4, 6 or both
+	brief, oneline bool
+	family         int // 4, 6 or both
 }
 
 func (v ipView) wants(a netip.Addr) bool {
@@ -76,26 +75,14 @@ func (c *Config) show(p *sh.Proc, v ipView, args []string, addrs bool) int {
 		}
 		links = []Link{l}
 	}
-	var list []any
 	for _, l := range links {
-		if onlyUp && !l.Up {
-			continue
-		}
 		switch {
-		case v.json:
-			list = append(list, linkJSON(l, v, addrs))
+		case onlyUp && !l.Up:
 		case v.brief:
 			briefLine(p, l, v, addrs)
 		default:
 			fullLines(p, l, v, addrs)
 		}
-	}
-	if v.json {
-		if list == nil {
-			list = []any{}
-		}
-		out, _ := json.Marshal(list) // cannot fail for plain values
-		p.Printf("%s\n", out)
 	}
 	return 0
 }
@@ -213,61 +200,4 @@ func broadcast(l Link, a Addr) string {
 		b[i/8] |= 1 << (7 - i%8)
 	}
 	return " brd " + netip.AddrFrom4(b).String()
-}
-
-type ipJSON struct {
-	Index     int        `json:"ifindex"`
-	Name      string     `json:"ifname"`
-	Flags     []string   `json:"flags"`
-	MTU       int        `json:"mtu"`
-	Queue     string     `json:"qdisc"`
-	State     string     `json:"operstate"`
-	Group     string     `json:"group"`
-	Queued    int        `json:"txqlen"`
-	Type      string     `json:"link_type"`
-	MAC       string     `json:"address"`
-	Broadcast string     `json:"broadcast"`
-	AltNames  []string   `json:"altnames,omitempty"`
-	Addrs     []addrJSON `json:"addr_info,omitempty"`
-}
-
-type addrJSON struct {
-	Family    string `json:"family"`
-	Local     string `json:"local"`
-	Bits      int    `json:"prefixlen"`
-	Broadcast string `json:"broadcast,omitempty"`
-	Scope     string `json:"scope"`
-	Dynamic   bool   `json:"dynamic,omitempty"`
-	Label     string `json:"label,omitempty"`
-	Valid     int64  `json:"valid_life_time"`
-	Preferred int64  `json:"preferred_life_time"`
-}
-
-func linkJSON(l Link, v ipView, addrs bool) ipJSON {
-	j := ipJSON{Index: l.Index, Name: l.Name, Flags: flags(l), MTU: l.MTU, Queue: "mq", State: operstate(l), Group: "default",
-		Queued: 1000, Type: "ether", MAC: l.MAC, Broadcast: "ff:ff:ff:ff:ff:ff"}
-	if l.Name == "lo" {
-		j.Flags, j.Queue, j.Type, j.Broadcast = []string{"LOOPBACK", "UP", "LOWER_UP"}, "noqueue", "loopback", "00:00:00:00:00:00"
-	} else {
-		j.AltNames = []string{altname(l)}
-	}
-	if !addrs {
-		return j
-	}
-	for _, a := range shown(l) {
-		if !v.wants(a.Addr()) {
-			continue
-		}
-		const forever = 4294967295
-		info := addrJSON{Family: "inet6", Local: a.Addr().String(), Bits: a.Bits(), Scope: scope(a.Addr()), Dynamic: a.DHCP,
-			Broadcast: strings.TrimPrefix(broadcast(l, a), " brd "), Valid: forever, Preferred: forever}
-		if a.Addr().Is4() {
-			info.Family, info.Label = "inet", l.Name
-		}
-		if a.DHCP {
-			info.Valid, info.Preferred = 86313, 86313
-		}
-		j.Addrs = append(j.Addrs, info)
-	}
-	return j
 }

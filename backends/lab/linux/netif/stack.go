@@ -236,17 +236,6 @@ func (s *Stack) SetMTU(name string, mtu int) error {
 	})
 }
 
-// Rename renames an interface that is down (ErrNoDevice, ErrExists).
-func (s *Stack) Rename(name, to string) error {
-	if _, taken := s.Link(to); taken {
-		return ErrExists
-	}
-	return s.change(name, func(l *Link) error {
-		l.Name = to
-		return nil
-	})
-}
-
 // Add adds an address (ErrNoDevice, ErrExists).
 func (s *Stack) Add(name string, a Addr) error {
 	return s.change(name, func(l *Link) error {

@@ -10,7 +10,7 @@ import (
 )
 
 func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("i S k g c a driver statistics")
+	o, err := p.Options("S statistics")
 	if err != nil || len(o.Args) != 1 {
 		return p.Usage(1, errors.Join(err, errors.New("bad command line argument(s)")))
 	}
@@ -19,17 +19,6 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "netlink error: No such device\n")
 		return 75
 	}
-	if o.Has("i", "driver") && l.HCA != nil {
-		p.Printf("driver: mlx5_core\nversion: 5.15.0-112-generic\nfirmware-version: %s (%s)\nexpansion-rom-version: \nbus-info: %s\n"+
-			"supports-statistics: yes\nsupports-test: yes\nsupports-eeprom-access: no\nsupports-register-dump: no\nsupports-priv-flags: yes\n",
-			l.HCA.Firmware, l.HCA.PSID, l.PCI())
-		return 0
-	}
-	if o.Has("i", "driver") {
-		p.Printf("driver: vmxnet3\nversion: 1.7.0.0-k-NAPI\nfirmware-version: \nexpansion-rom-version: \nbus-info: %s\n"+
-			"supports-statistics: yes\nsupports-test: no\nsupports-eeprom-access: no\nsupports-register-dump: yes\nsupports-priv-flags: no\n", l.PCI())
-		return 0
-	}
 	if o.Has("S", "statistics") {
 		p.Printf("NIC statistics:\n     rx_packets: 90312\n     tx_packets: 88120\n")
 		if l.HCA != nil && l.HCA.Priorities != nil {
@@ -37,17 +26,7 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 		}
 		return 0
 	}
-	speed, link, duplex := "10000Mb/s", "yes", "Full"
-	if l.HCA != nil {
-		speed = fmt.Sprintf("%dMb/s", l.HCA.SpeedMbps)
-	}
-	if !l.Running() {
-		speed, link, duplex = "Unknown!", "no", "Unknown! (255)"
-	}
-	p.Printf("Settings for %s:\n\tSupported ports: [ TP ]\n\tSupported link modes:   1000baseT/Full\n\t                        10000baseT/Full\n"+
-		"\tSupported pause frame use: No\n\tSupports auto-negotiation: No\n\tSpeed: %s\n\tDuplex: %s\n\tAuto-negotiation: off\n"+
-		"\tPort: Twisted Pair\n\tPHYAD: 0\n\tTransceiver: internal\n\tMDI-X: Unknown\n\tLink detected: %s\n", l.Name, speed, duplex, link)
-	return 0
+	return p.Usage(1, errors.New("the lab has ethtool -S only"))
 }
 
 // ss shows listening sockets, including that of the SSH server.

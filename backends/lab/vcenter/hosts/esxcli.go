@@ -138,9 +138,9 @@ func describe(namespace string) ExecuteSoapResponse {
 		if strings.Join(c.Path[:last], ".") != namespace {
 			continue
 		}
-		method := esx.CommandInfoMethod{CommandInfoItem: esx.CommandInfoItem{Name: c.Path[last], DisplayName: c.Path[last], Help: c.Help}}
+		method := esx.CommandInfoMethod{CommandInfoItem: esx.CommandInfoItem{Name: c.Path[last], DisplayName: c.Path[last]}}
 		for _, p := range c.Params {
-			param := esx.CommandInfoParam{CommandInfoItem: esx.CommandInfoItem{Name: p.Name, DisplayName: p.Long, Help: p.Help}, Flag: p.Flag,
+			param := esx.CommandInfoParam{CommandInfoItem: esx.CommandInfoItem{Name: p.Name, DisplayName: p.Long}, Flag: p.Flag,
 				Aliases: []string{"--" + p.Long}}
 			if p.Short != "" {
 				param.Aliases = append([]string{"-" + p.Short}, param.Aliases...)
@@ -166,11 +166,11 @@ func render(a esxcli.Answer, words []string) string {
 	var b strings.Builder
 	kind := "VimEsxCLI" + strings.Join(words, "") + a.Type
 	switch {
-	case a.Shape == esxcli.Text:
+	case a.Message:
 		b.WriteString("<obj" + xsi + `xsd:string">`)
 		_ = xml.EscapeText(&b, []byte(a.Text))
 		b.WriteString("</obj>")
-	case a.Title != "" || words[len(words)-1] == "get" && len(a.Rows) == 1:
+	case a.Single || words[len(words)-1] == "get" && len(a.Rows) == 1:
 		b.WriteString("<obj" + xsi + kind + `">`)
 		object(&b, a.Rows[0])
 		b.WriteString("</obj>")
