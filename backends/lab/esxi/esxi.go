@@ -78,7 +78,7 @@ func (h *Host) image() error {
 	for name := range h.sys.Programs {
 		dir := "/bin/"
 		switch name {
-		case "[", "sudo":
+		case "sudo":
 			dir = "/usr/bin/"
 		case "secureBoot.py":
 			dir = "/usr/lib/vmware/secureboot/bin/"

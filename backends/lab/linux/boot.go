@@ -64,7 +64,6 @@ func (m *Machine) start() {
 		m.session.stop()
 	}
 	m.session = bootSession{id: uuid4(), ctx: ctx, stop: stop}
-	m.journal = nil
 	m.names, m.cfg.Names = m.cfg.Names, nil
 	m.mu.Unlock()
 
@@ -81,7 +80,7 @@ func (m *Machine) start() {
 		b.err = m.sys.FS.Chmod(vfs.Root(), "/tmp", 0o777|fs.ModeSticky)
 	}
 	if b.err != nil {
-		m.log("kernel", b.err.Error())
+		m.kernel.Logf("%v", b.err)
 	}
 	ports := m.site.ports(m.cfg.VM)
 	for _, p := range ports {
@@ -199,7 +198,7 @@ func (m *Machine) blacklisted(module string) bool {
 func (m *Machine) loadModules() {
 	for _, name := range m.conf("/lib/modules-load.d", "/etc/modules-load.d") {
 		if err := m.kernel.Load(name); err != nil {
-			m.log("systemd-modules-load", "Failed to find module '"+name+"'")
+			m.kernel.Logf("systemd-modules-load: Failed to find module '%s'", name)
 		}
 	}
 }

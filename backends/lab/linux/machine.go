@@ -78,7 +78,6 @@ type Machine struct {
 	turn    sync.Mutex // serialises power changes
 	mu      sync.Mutex
 	session bootSession
-	journal []string
 	names   map[string]string // of RDMA devices, by MAC
 	lost    bool              // a fault prevents the next boot
 }
@@ -126,7 +125,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		}}
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
 	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
-	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
+	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root,
 		Restart: map[string]func(){"systemd-networkd.service": m.net.Networkd, "NetworkManager.service": m.net.NetworkManager, "systemd-modules-load.service": m.loadModules}}
 	m.mofed = &mofed.Software{FS: m.sys.FS, DB: m.pkgs, Kernel: m.kernel, System: m.distro.ofed(), Deb: m.distro.deb}
 	m.programs()
@@ -169,12 +168,6 @@ func (m *Machine) builtIn() map[string]bool {
 		list["NetworkManager.service"], list["NetworkManager-wait-online.service"], list["crond.service"] = true, true, true
 	}
 	return list
-}
-
-func (m *Machine) log(unit, line string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.journal = append(m.journal, fmt.Sprintf("%s %s %s: %s", time.Now().UTC().Format("Jan 02 15:04:05"), m.cfg.Hostname, unit, line))
 }
 
 // root returns a process of root on the console.
@@ -330,7 +323,7 @@ func (m *Machine) verbs() *rdma.Verbs {
 
 func (m *Machine) verbsBy(provider func(driver string) bool) *rdma.Verbs {
 	return &rdma.Verbs{Devices: m.rdma, Provider: provider,
-		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
+		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }}
 }
 
 // uuid4 returns a random UUID, like the kernel's boot ID.

@@ -14,9 +14,8 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 	for n, vm := range []string{"vm-01", "vm-02"} {
 		c := l.dial(vm, "root")
 		for command, want := range map[string]string{
-			"lspci -nn -d 15b3:":                                "13:00.0 Ethernet controller [0200]: Mellanox Technologies MT27800 Family [ConnectX-5] [15b3:1017]",
-			"lspci -nn -d 10de:":                                "1b:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)",
-			"lspci -vv -s 1b:00":                                "(64-bit, prefetchable) [size=128G]",
+			"lspci -nn | grep 15b3:":                            "13:00.0 Ethernet controller [0200]: Mellanox Technologies MT27800 Family [ConnectX-5] [15b3:1017]",
+			"lspci -nn | grep 10de:":                            "1b:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)",
 			"cat /sys/bus/pci/devices/0000:1b:00.0/vendor":      "0x10de",
 			"ls /sys/firmware":                                  "efi",
 			"ls /sys/class/infiniband/*/device/net":             "ens224",

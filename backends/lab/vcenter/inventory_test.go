@@ -67,7 +67,6 @@ func TestRenameAndMove(t *testing.T) {
 	}
 	refused(t, err, "InvalidFolder", "A folder cannot be moved into itself.")
 	c.ended(folders.MoveInto(c.ctx, []types.ManagedObjectReference{vm.Reference()}))
-	c.ended(f.Destroy(c.ctx))
 	cluster, err := c.find.DefaultClusterComputeResource(c.ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -107,21 +107,6 @@ func (w *World) SetService(host, key string, running bool) error {
 	})
 }
 
-// SetServicePolicy sets the startup policy of a service: on, off or automatic (ErrUnknown, ErrInvalid).
-func (w *World) SetServicePolicy(host, key, policy string) error {
-	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
-		svc := h.Service(key)
-		if svc == nil {
-			return Event{}, fmt.Errorf("service %s: %w", key, ErrUnknown)
-		}
-		if !slices.Contains([]string{"on", "off", "automatic"}, policy) {
-			return Event{}, fmt.Errorf("policy %q: %w", policy, ErrInvalid)
-		}
-		svc.Policy = policy
-		return Event{What: HostService, Detail: key + " policy " + policy}, nil
-	})
-}
-
 // SetModule replaces all parameters of a kernel module, like "esxcli system module parameters set -p". Parameters that are not
 // listed are unset. The change takes effect at the next reboot. It returns ErrUnknown for unknown modules and parameters.
 // Setting or removing max_vfs overrides vCenter's setting.

@@ -167,7 +167,6 @@ func TestSettingsRefused(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"number for a text":    w.SetOption("esx-01", "Net.PVRDMAVmknic", int64(1)),
-		"policy":               w.SetServicePolicy("esx-01", "TSM-SSH", "maybe"),
 		"parameter without =":  w.SetModule("esx-01", "nmlx5_core", "pfctx"),
 		"parameter that is ''": w.SetModule("esx-01", "nmlx5_core", "pfctx="),
 	} {

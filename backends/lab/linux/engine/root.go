@@ -41,7 +41,7 @@ func mofed(version string) []pkgs.Package {
 	return []pkgs.Package{
 		{Name: "libibverbs1", Version: version, Arch: "amd64"}, {Name: "ibverbs-providers", Version: version, Arch: "amd64"},
 		{Name: "libibverbs-dev", Version: version, Arch: "amd64"},
-		{Name: "ibverbs-utils", Version: version, Arch: "amd64", Bin: map[string]string{"/usr/bin/ibv_devinfo": "ibv_devinfo", "/usr/bin/ibv_devices": "ibv_devices"}},
+		{Name: "ibverbs-utils", Version: version, Arch: "amd64", Bin: map[string]string{"/usr/bin/ibv_devinfo": "ibv_devinfo"}},
 	}
 }
 

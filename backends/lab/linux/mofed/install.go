@@ -211,7 +211,7 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 	driver := map[string]string{"/etc/libibverbs.d/mlx5.driver": "driver mlx5\n"}
 	rules := map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}
 	tests := bin("/usr/bin", "ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat")
-	verbs, diags := bin("/usr/bin", "ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"), bin("/usr/sbin", "ibstat")
+	verbs := bin("/usr/bin", "ibv_devinfo")
 	list := []pkgs.Package{
 		{Name: "ofed-scripts", Version: own, Bin: map[string]string{"/usr/sbin/ofed_uninstall.sh": "ofed_uninstall.sh"}, Files: map[string]string{"/usr/bin/ofed_info": info}},
 		{Name: "mlnx-tools", Version: own, Bin: bin("/usr/bin", "mlnx_qos")},
@@ -223,14 +223,14 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 			{Name: "mlnx-ofed-kernel-utils", Version: own + ".1", Bin: script, Files: conf}, {Name: "mlnx-ofed-kernel-modules", Version: own + ".1.kver." + s.Kernel.Release},
 			{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs1", Version: short}, {Name: "ibverbs-providers", Version: short, Files: driver, Provides: []string{"libmlx5-1"}},
 			{Name: "ibverbs-utils", Version: short, Bin: verbs}, {Name: "libibumad3", Version: short}, {Name: "librdmacm1", Version: short}, {Name: "rdmacm-utils", Version: short},
-			{Name: "libibmad5", Version: short}, {Name: "libibnetdisc5", Version: short}, {Name: "infiniband-diags", Version: short, Bin: diags},
+			{Name: "libibmad5", Version: short}, {Name: "libibnetdisc5", Version: short}, {Name: "infiniband-diags", Version: short},
 			{Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
 		}...)
 	}
 	return append(list, []pkgs.Package{
 		{Name: "mlnx-ofa_kernel", Version: own + ".1-1", Bin: script, Files: conf}, {Name: "kmod-mlnx-ofa_kernel", Version: own + ".1-1"},
 		{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs", Version: short, Files: driver}, {Name: "libibverbs-utils", Version: short, Bin: verbs},
-		{Name: "libibumad", Version: short}, {Name: "librdmacm", Version: short}, {Name: "librdmacm-utils", Version: short}, {Name: "infiniband-diags", Version: short, Bin: diags},
+		{Name: "libibumad", Version: short}, {Name: "librdmacm", Version: short}, {Name: "librdmacm-utils", Version: short}, {Name: "infiniband-diags", Version: short},
 		{Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
 	}...)
 }

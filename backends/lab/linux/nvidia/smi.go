@@ -86,12 +86,14 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		for n, g := range gpus {
 			p.Printf("GPU %d: %s (UUID: %s)\n", n, g.Name, g.UUID())
 		}
+	case o.Value("query-gpu") == "driver_version" && o.Value("format") == "csv,noheader":
+		version, _ := d.Version()
+		p.Printf("%s", strings.Repeat(version+"\n", len(gpus)))
 	case o.Value("query-gpu") != "":
-		return d.query(p, gpus, o.Value("query-gpu"), o.Value("format"))
-	case o.Has("q", "query"):
-		d.full(p, gpus)
+		p.Printf("Field \"%s\" is not a valid field to query.\n\n", o.Value("query-gpu"))
+		return badArgument
 	default:
-		d.table(p, gpus)
+		d.full(p, gpus)
 	}
 	return 0
 }
@@ -157,31 +159,6 @@ func (d *Driver) persistenced(_ context.Context, p *sh.Proc) int {
 		d.persistAll(d.GPUs(), true)
 	}
 	return 0
-}
-
-// table implements nvidia-smi without arguments, with the layout of R580.
-func (d *Driver) table(p *sh.Proc, gpus []GPU) {
-	version, _ := d.Version()
-	rule := "+-----------------------------------------+------------------------+----------------------+"
-	p.Printf("%s\n", p.Sys.Now().UTC().Format("Mon Jan _2 15:04:05 2006       "))
-	p.Printf("+%s+\n| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n%s\n", strings.Repeat("-", 89), version, version, cudaVersion, rule)
-	p.Printf("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n" +
-		"| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n" +
-		"|                                         |                        |               MIG M. |\n" +
-		"|=========================================+========================+======================|\n")
-	for n, g := range gpus {
-		mig := "N/A"
-		if g.Architecture == "Ampere" && strings.Contains(g.Name, "A100") || g.Architecture == "Hopper" || strings.Contains(g.Name, "A30") {
-			mig = "Disabled"
-		}
-		p.Printf("| %3d  %-25.25s      %-3s | %18s %3s | %20s |\n", n, g.Name, d.persistent(g, "On", "Off"), g.busID(), "Off", "0")
-		p.Printf("| N/A   31C    P0    %12s / %4dW | %7dMiB / %6dMiB | %6d%%  %11s |\n", fmt.Sprintf("%dW", g.Watts/7), g.Watts, 0, g.MemoryMiB, 0, "Default")
-		p.Printf("| %39s | %22s | %20s |\n%s\n", "", "", mig, rule)
-	}
-	line := strings.Repeat("-", 89)
-	p.Printf("%90s\n+%s+\n| %-87s |\n| %-87s |\n| %-87s |\n|%s|\n| %-87s |\n+%s+\n", "", line, "Processes:",
-		" GPU   GI   CI              PID   Type   Process name                        GPU Memory", "       ID   ID                                                               Usage",
-		strings.Repeat("=", 89), " No running processes found", line)
 }
 
 // full implements the part of nvidia-smi -q that is used here, with the layout of R580.

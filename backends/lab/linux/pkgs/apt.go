@@ -13,7 +13,7 @@ import (
 // DebPrograms returns the programs of apt and dpkg.
 func (db *DB) DebPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
-		"apt": db.apt, "apt-get": db.apt, "apt-cache": db.aptCache, "dpkg": db.dpkg, "dpkg-query": db.dpkgQuery,
+		"apt-get": db.apt, "apt-cache": db.aptCache, "dpkg": db.dpkg, "dpkg-query": db.dpkgQuery,
 		"apt-mark": db.aptMark,
 	}
 }
@@ -51,22 +51,17 @@ func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 }
 
 func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("y q s o: f m t: V yes assume-yes quiet simulate dry-run no-install-recommends purge reinstall fix-missing allow-downgrades " +
-		"no-upgrade only-upgrade autoremove assume-no")
+	o, err := p.Options("y q s o: yes quiet simulate no-install-recommends reinstall allow-downgrades")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
 		return 100
 	}
-	if p.Name() == "apt" {
-		fmt.Fprintf(p.Stderr, "\nWARNING: apt does not have a stable CLI interface. Use with caution in scripts.\n\n")
-	}
 	if len(o.Args) == 0 {
-		p.Printf("apt 2.4.12 (amd64)\nUsage: apt-get [options] command\n")
 		return 0
 	}
 	what, names := o.Args[0], o.Args[1:]
-	simulate := o.Has("s", "simulate", "dry-run")
-	if !p.Root() && !simulate && slices.Contains([]string{"install", "remove", "purge", "autoremove", "update", "upgrade"}, what) {
+	simulate := o.Has("s", "simulate")
+	if !p.Root() && !simulate && slices.Contains([]string{"install", "remove", "purge", "update"}, what) {
 		lock := "/var/lib/dpkg/lock-frontend"
 		text := "Unable to acquire the dpkg frontend lock (" + lock + "), are you root?"
 		if what == "update" {
@@ -80,7 +75,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. \n")
 		return 100
 	}
-	if !simulate && slices.Contains([]string{"install", "remove", "purge", "autoremove", "upgrade"}, what) {
+	if !simulate && slices.Contains([]string{"install", "remove", "purge"}, what) {
 		release := db.frontend(ctx, p, o.Values("o"))
 		if release == nil {
 			return 100
@@ -100,10 +95,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 	case "install":
 		return db.aptInstall(ctx, p, o, names, simulate)
 	case "remove", "purge":
-		return db.aptRemove(ctx, p, o, names, simulate, what == "purge" || o.Has("purge"))
-	case "autoremove", "upgrade", "dist-upgrade", "clean", "autoclean", "check":
-		p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
-		return 0
+		return db.aptRemove(ctx, p, o, names, simulate, what == "purge")
 	}
 	fmt.Fprintf(p.Stderr, "E: Invalid operation %s\n", what)
 	return 100
@@ -225,7 +217,7 @@ func dpkg(o sh.Options) []string {
 
 // agreed prompts for confirmation, unless -y is set. Without input the answer is no.
 func agreed(p *sh.Proc, o sh.Options, question string) bool {
-	if o.Has("y", "yes", "assume-yes", "assumeyes") {
+	if o.Has("y", "yes") {
 		return true
 	}
 	p.Printf("%s", question)
@@ -291,54 +283,20 @@ func (db *DB) aptRemove(ctx context.Context, p *sh.Proc, o sh.Options, names []s
 
 func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("q n")
-	if err != nil || len(o.Args) == 0 {
+	if err != nil || len(o.Args) == 0 || o.Args[0] != "madison" {
 		fmt.Fprintf(p.Stderr, "E: Invalid operation\n")
 		return 100
 	}
-	status := 0
 	for _, name := range o.Args[1:] {
-		pkg, ok := db.Offered(name)
-		switch o.Args[0] {
-		case "policy":
-			if !ok {
-				if by := db.Providers(name); by != nil {
-					p.Printf("%s:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n", name)
-				} else if len(o.Args) == 2 {
-					fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)
-				}
-				continue
-			}
-			have := "(none)"
-			if db.Installed(name) {
-				have = pkg.Version
-			}
-			p.Printf("%s:\n  Installed: %s\n  Candidate: %s\n  Version table:\n     %s 500\n"+
-				"        500 http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, have, pkg.Version, pkg.Version)
-		case "madison":
-			if !ok {
-				fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)
-				continue
-			}
-			for _, version := range db.versions(name) {
-				p.Printf("%10s | %10s | http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, version)
-			}
-		case "show", "showpkg":
-			if !ok {
-				if by := db.Providers(name); by != nil && o.Args[0] == "showpkg" {
-					p.Printf("Package: %s\nVersions: \n\nReverse Provides: \n%s 0 (= )\n", name, strings.Join(by, " "))
-					continue
-				}
-				fmt.Fprintf(p.Stderr, "E: No packages found\n")
-				status = 100
-				continue
-			}
-			p.Printf("Package: %s\nArchitecture: %s\nVersion: %s\nDepends: %s\nProvides: %s\n\n", name, pkg.Arch, pkg.Version, strings.Join(pkg.Needs, ", "), strings.Join(pkg.Provides, ", "))
-		default:
-			fmt.Fprintf(p.Stderr, "E: Invalid operation %s\n", o.Args[0])
-			return 100
+		if _, ok := db.Offered(name); !ok {
+			fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)
+			continue
+		}
+		for _, version := range db.versions(name) {
+			p.Printf("%10s | %10s | http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, version)
 		}
 	}
-	return status
+	return 0
 }
 
 // versions returns the versions of a package in the repositories.

@@ -344,16 +344,3 @@ func (db *DB) InstallBase() error {
 	}
 	return db.Install(list)
 }
-
-// Owner returns the installed package to which a path belongs, or "" if there is none.
-func (db *DB) Owner(path string) string {
-	for _, p := range db.List() {
-		if _, ok := p.Bin[path]; ok {
-			return p.Name
-		}
-		if _, ok := p.Files[path]; ok {
-			return p.Name
-		}
-	}
-	return ""
-}

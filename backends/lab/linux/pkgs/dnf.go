@@ -15,8 +15,7 @@ func (db *DB) RPMPrograms() map[string]sh.Program {
 }
 
 func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("y q v C b assumeyes assumeno quiet setopt: enablerepo: disablerepo: cacheonly installed available skip-broken nobest " +
-		"allowerasing refresh showduplicates qf: queryformat:")
+	o, err := p.Options("y q assumeno quiet setopt: showduplicates")
 	if err != nil {
 		return p.Fail(1, "error: %v", err)
 	}
@@ -29,11 +28,11 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 			names[i] = db.bare(names[i])
 		}
 	}
-	if !p.Root() && slices.Contains([]string{"install", "remove", "erase", "update", "upgrade", "reinstall", "downgrade"}, what) {
+	if !p.Root() && slices.Contains([]string{"install", "remove", "downgrade"}, what) {
 		fmt.Fprintf(p.Stderr, "Error: This command has to be run with superuser privileges (under the root user on most systems).\n")
 		return 1
 	}
-	if slices.Contains([]string{"install", "remove", "erase", "downgrade"}, what) {
+	if slices.Contains([]string{"install", "remove", "downgrade"}, what) {
 		release := db.transaction(ctx, p)
 		if release == nil {
 			return 1
@@ -48,7 +47,7 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 		return db.dnfInstall(ctx, p, o, names)
 	case "downgrade":
 		return db.dnfDowngrade(ctx, p, o, names)
-	case "remove", "erase":
+	case "remove":
 		list := db.Removal(names)
 		for _, name := range names {
 			if !db.Installed(name) {
@@ -70,17 +69,9 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 		}
 		p.Printf("\nRemoved:\n%s\nComplete!\n", listing(list))
 		return 0
-	case "list", "info":
+	case "list":
 		return db.dnfList(p, o, names)
-	case "repoquery":
-		for _, name := range names {
-			if pkg, ok := db.Offered(name); ok {
-				p.Printf("%s\n", nevra(pkg))
-			}
-		}
-		return 0
-	case "makecache", "check-update", "clean", "update", "upgrade", "repolist", "history":
-		p.Printf("Metadata cache created.\n")
+	case "clean":
 		return 0
 	}
 	fmt.Fprintf(p.Stderr, "No such command: %s. Please use /usr/bin/dnf --help\n", what)
@@ -142,7 +133,7 @@ func (db *DB) dnfInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 			missing = append(missing, name)
 		}
 	}
-	if missing != nil && !o.Has("skip-broken") {
+	if missing != nil {
 		fmt.Fprintf(p.Stderr, "Error: Unable to find a match: %s\n", strings.Join(missing, " "))
 		return 1
 	}
@@ -208,10 +199,6 @@ func (db *DB) rpmInstall(ctx context.Context, p *sh.Proc, plan []Package) int {
 }
 
 func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
-	names = slices.DeleteFunc(names, func(s string) bool { return s == "installed" || s == "available" })
-	if len(names) == 0 {
-		names = db.order
-	}
 	found := false
 	for _, name := range names {
 		pkg, ok := db.Offered(name)
@@ -221,7 +208,7 @@ func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
 				pkg, ok = archived, true
 			}
 		}
-		if !ok || o.Has("installed") && !db.Installed(name) {
+		if !ok {
 			continue
 		}
 		found = true
@@ -239,12 +226,12 @@ func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
 }
 
 func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("q a f i U v h l V e qf: queryformat: query whatprovides quiet")
+	o, err := p.Options("q a i qf: queryformat: query quiet")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "rpm: %v\n", err)
 		return 1
 	}
-	if o.Has("i", "U") && !o.Has("q", "query") {
+	if o.Has("i") && !o.Has("q", "query") {
 		if !p.Root() {
 			fmt.Fprintf(p.Stderr, "error: can't create transaction lock on /var/lib/rpm/.rpm.lock (Permission denied)\n")
 			return 1
@@ -276,15 +263,6 @@ func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
 	}
 	status := 0
 	for _, name := range o.Args {
-		if o.Has("f") {
-			owner := db.Owner(p.Path(name))
-			if owner == "" {
-				p.Printf("file %s is not owned by any package\n", name)
-				status = 1
-				continue
-			}
-			name = owner
-		}
 		asked := name
 		name = db.bare(name)
 		pkg, _ := db.Have(name)

@@ -11,16 +11,13 @@ import (
 )
 
 func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: " +
-		"force-confdef force-confold force-remove-reinstreq force-depends abort-after: force: showformat: list status r P remove purge")
+	o, err := p.Options("C i install unpack configure a audit pending no-triggers auto-deconfigure status-fd: " +
+		"force-confdef force-confold force-remove-reinstreq force-depends force: r P remove purge")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
 		return 2
 	}
 	switch {
-	case o.Has("print-architecture"):
-		p.Printf("amd64\n")
-		return 0
 	case o.Has("C", "audit"):
 		return db.dpkgAudit(p)
 	case o.Has("unpack", "configure", "i", "install", "r", "P", "remove", "purge"):
@@ -34,8 +31,6 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 		}
 		defer release()
 		return db.dpkgChange(ctx, p, o)
-	case o.Has("l", "s", "L", "S", "W", "list", "status"):
-		return db.dpkgQuery(ctx, p)
 	}
 	fmt.Fprintf(p.Stderr, "dpkg: error: need an action option\n")
 	return 2
@@ -63,44 +58,16 @@ func (db *DB) dpkgChange(ctx context.Context, p *sh.Proc, o sh.Options) int {
 }
 
 func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W f: showformat: list status show no-pager")
+	o, err := p.Options("W f: showformat: show")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg-query: error: %v\n", err)
 		return 2
 	}
-	switch {
-	case o.Has("l", "list"):
-		return db.dpkgList(p, o.Args)
-	case o.Has("W", "show"):
-		return db.dpkgShow(p, o)
-	case o.Has("S"):
-		for _, file := range o.Args {
-			owner := db.Owner(p.Path(file))
-			if owner == "" {
-				fmt.Fprintf(p.Stderr, "dpkg-query: no path found matching pattern %s\n", file)
-				return 1
-			}
-			p.Printf("%s: %s\n", owner, file)
-		}
-		return 0
+	if !o.Has("W", "show") {
+		fmt.Fprintf(p.Stderr, "dpkg-query: error: need an action option\n")
+		return 2
 	}
-	status := 0
-	for _, name := range o.Args {
-		pkg, _ := db.Have(name)
-		if !db.Installed(name) {
-			fmt.Fprintf(p.Stderr, "dpkg-query: package '%s' is not installed and no information is available\n", name)
-			status = 1
-			continue
-		}
-		if o.Has("L") {
-			for file := range pkg.Bin {
-				p.Printf("%s\n", file)
-			}
-			continue
-		}
-		p.Printf("Package: %s\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\n\n", name, pkg.Arch, pkg.Version)
-	}
-	return status
+	return db.dpkgShow(p, o)
 }
 
 // matching returns the packages in dpkg's database that match a pattern.
@@ -113,31 +80,6 @@ func (db *DB) matching(pattern string) []Package {
 		}
 	}
 	return list
-}
-
-func (db *DB) dpkgList(p *sh.Proc, patterns []string) int {
-	if len(patterns) == 0 {
-		patterns = []string{"*"}
-	}
-	status, first := 0, true
-	for _, pattern := range patterns {
-		list := db.matching(pattern)
-		if list == nil {
-			fmt.Fprintf(p.Stderr, "dpkg-query: no packages found matching %s\n", pattern)
-			status = 1
-			continue
-		}
-		if first {
-			p.Printf("Desired=Unknown/Install/Remove/Purge/Hold\n| Status=Not/Inst/Conf-files/Unpacked/halF-conf/Half-inst/trig-aWait/Trig-pend\n" +
-				"|/ Err?=(none)/Reinst-required (Status,Err: uppercase=bad)\n||/ Name           Version      Architecture Description\n" +
-				"+++-==============-============-============-=================================\n")
-			first = false
-		}
-		for _, pkg := range list {
-			p.Printf("%-3s %-14s %-12s %-12s %s\n", db.state(pkg.Name), pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
-		}
-	}
-	return status
 }
 
 func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {

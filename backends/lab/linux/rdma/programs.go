@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -16,18 +15,12 @@ type Verbs struct {
 	Devices  *Devices
 	Provider func(driver string) bool // reports whether the library's provider for a kernel module is installed
 	Uverbs   func() bool              // reports whether ib_uverbs is loaded
-	Umad     func() bool              // reports whether ib_umad is loaded
 	Version  string                   // version of rdma-core, which determines the GID format of ibv_devinfo
 }
 
 // Programs returns the programs that show RDMA devices.
 func (v *Verbs) Programs() map[string]sh.Program {
-	return map[string]sh.Program{
-		"ibv_devices": v.ibvDevices, "ibv_devinfo": v.ibvDevinfo, "ibstat": v.ibstat, "rdma": v.rdma,
-		"ibv_rc_pingpong": func(_ context.Context, p *sh.Proc) int {
-			return p.Fail(1, "not to be had here, use ib_send_lat")
-		},
-	}
+	return map[string]sh.Program{"ibv_devinfo": v.ibvDevinfo, "rdma": v.rdma}
 }
 
 // Open returns the devices that a program run as p can open through the library.
@@ -45,14 +38,6 @@ func (v *Verbs) Open(p *sh.Proc) []Device {
 			"libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs%d\n", i)
 	}
 	return list
-}
-
-func (v *Verbs) ibvDevices(_ context.Context, p *sh.Proc) int {
-	p.Printf("    device          \t   node GUID\n    ------          \t----------------\n")
-	for _, d := range v.Open(p) {
-		p.Printf("    %-16s\t%s\n", d.Name, strings.ReplaceAll(d.NodeGUID(), ":", ""))
-	}
-	return 0
 }
 
 func (v *Verbs) ibvDevinfo(_ context.Context, p *sh.Proc) int {
@@ -158,92 +143,33 @@ func lanes(d Device) (width string, widthCode int, speed string, speedCode int) 
 	return "1X", 1, "2.5 Gbps", 1
 }
 
-func (v *Verbs) ibstat(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s p d list_of_cas short port_list")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	list := v.Devices.List()
-	if !v.Umad() || p.Sys.FS.Access(p.User.Cred(), "/sys/class/infiniband", 5) != nil {
-		fmt.Fprintf(p.Stderr, "ibpanic: [%d] main: stat of IB device failed: No such file or directory\n", p.PID)
-		return 255
-	}
-	for _, d := range list {
-		if len(o.Args) > 0 && o.Args[0] != d.Name {
-			continue
-		}
-		if o.Has("l", "list_of_cas") {
-			p.Printf("%s\n", d.Name)
-			continue
-		}
-		_, word := d.State()
-		_, physWord := d.Phys()
-		gbps, _ := d.Rate()
-		guid := strings.ReplaceAll(d.NodeGUID(), ":", "")
-		im := d.Image()
-		p.Printf("CA '%s'\n\tCA type: %s\n\tNumber of ports: 1\n\tFirmware version: %s\n\tHardware version: %d\n\tNode GUID: 0x%s\n"+
-			"\tSystem image GUID: 0x%s\n\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"+
-			"\t\tCapability mask: 0x04010000\n\t\tPort GUID: 0x%s\n\t\tLink layer: Ethernet\n", d.Name, im.Type, im.Firmware, im.Hardware, guid,
-			strings.ReplaceAll(im.SystemGUID, ":", ""), word[:1]+strings.ToLower(word[1:]), physWord, gbps, guid)
-	}
-	return 0
-}
-
-// rdma implements the program rdma of iproute2: links and devices.
+// rdma implements "rdma link" of iproute2.
 func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("j p d V json pretty details Version")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	args := append(o.Args, "", "", "")
-	if o.Has("V", "Version") {
-		p.Printf("rdma utility, iproute2-5.15.0\n")
-		return 0
-	}
+	args := append(p.Args[1:], "", "", "")
 	name, _, _ := strings.Cut(args[2], "/")
-	if args[1] != "" && args[1] != "show" {
-		if !p.Root() {
-			fmt.Fprintf(p.Stderr, "error: Operation not permitted\n")
-		} else {
-			fmt.Fprintf(p.Stderr, "error: Invalid argument\n")
-		}
+	switch {
+	case args[0] != "link":
+		fmt.Fprintf(p.Stderr, "Unknown argument \"%s\".\n", args[0])
+		return 1
+	case args[1] != "" && args[1] != "show" && !p.Root():
+		fmt.Fprintf(p.Stderr, "error: Operation not permitted\n")
+		return 1
+	case args[1] != "" && args[1] != "show":
+		fmt.Fprintf(p.Stderr, "error: Invalid argument\n")
 		return 1
 	}
-	var links, devs []map[string]any
-	for i, d := range v.Devices.List() {
+	found := name == ""
+	for _, d := range v.Devices.List() {
 		if name != "" && name != d.Name {
 			continue
 		}
+		found = true
 		_, word := d.State()
 		phys := map[string]string{"LinkUp": "LINK_UP", "Disabled": "DISABLED"}[second(d.Phys())]
-		links = append(links, map[string]any{"ifindex": i, "ifname": d.Name, "port": 1, "state": word, "physical_state": phys, "netdev": d.Netdev, "netdev_index": d.Index})
-		devs = append(devs, map[string]any{"ifindex": i, "ifname": d.Name, "node_type": "ca", "fw": d.Image().Firmware, "node_guid": d.NodeGUID(), "sys_image_guid": d.Image().SystemGUID})
-		switch {
-		case o.Has("j", "json"):
-		case args[0] == "link":
-			p.Printf("link %s/1 state %s physical_state %s netdev %s \n", d.Name, word, phys, d.Netdev)
-		case args[0] == "dev":
-			p.Printf("%d: %s: node_type ca fw %s node_guid %s sys_image_guid %s \n", i, d.Name, d.Image().Firmware, d.NodeGUID(), d.Image().SystemGUID)
-		}
+		p.Printf("link %s/1 state %s physical_state %s netdev %s \n", d.Name, word, phys, d.Netdev)
 	}
-	if name != "" && links == nil {
+	if !found {
 		fmt.Fprintf(p.Stderr, "Wrong device name\n")
-		return 1
-	}
-	if o.Has("j", "json") {
-		out := links
-		if args[0] == "dev" {
-			out = devs
-		}
-		if out == nil {
-			out = []map[string]any{}
-		}
-		b, _ := json.Marshal(out) // cannot fail for plain values
-		p.Printf("%s\n", b)
-		return 0
-	}
-	if args[0] != "link" && args[0] != "dev" {
-		fmt.Fprintf(p.Stderr, "Unknown argument \"%s\".\n", args[0])
 		return 1
 	}
 	return 0

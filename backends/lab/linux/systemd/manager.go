@@ -22,10 +22,9 @@ var (
 type Manager struct {
 	FS      *vfs.FS
 	Sys     *sh.System
-	BuiltIn map[string]bool         // the system's own units, and whether they are enabled
-	Root    func() *sh.Proc         // returns a process of root for running commands
-	Restart map[string]func()       // handlers for a restart of the system's own units
-	Log     func(unit, line string) // adds a line to the journal
+	BuiltIn map[string]bool   // the system's own units, and whether they are enabled
+	Root    func() *sh.Proc   // returns a process of root for running commands
+	Restart map[string]func() // handlers for a restart of the system's own units
 
 	mu    sync.Mutex
 	units map[string]*unit
@@ -238,30 +237,13 @@ func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 		return fmt.Errorf("%s: %q cannot be run", u.name, line)
 	}
 	p := m.Root().With(args...)
-	out := &journal{m: m, unit: u.name}
-	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), out, out
+	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	status, err := m.Sys.Exec(ctx, p)
 	if err != nil {
-		m.Log("systemd", fmt.Sprintf("%s: Failed at step EXEC spawning %s: %s", u.name, args[0], vfs.Reason(err)))
 		status = 203
 	}
 	if status != 0 && !forgive {
-		m.Log("systemd", fmt.Sprintf("%s: Main process exited, code=exited, status=%d", u.name, status))
 		return fmt.Errorf("exited with status %d", status)
 	}
 	return nil
-}
-
-type journal struct {
-	m    *Manager
-	unit string
-}
-
-var _ io.Writer = (*journal)(nil)
-
-func (j *journal) Write(b []byte) (int, error) {
-	for line := range strings.Lines(string(b)) {
-		j.m.Log(j.unit, strings.TrimSuffix(line, "\n"))
-	}
-	return len(b), nil
 }

@@ -16,7 +16,7 @@ import (
 // Systemctl implements systemctl. It calls power for reboot and poweroff.
 func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb string) int) sh.Program {
 	return func(ctx context.Context, p *sh.Proc) int {
-		o, err := p.Options("q l n: p: t: a f now quiet no-pager no-legend plain full all failed property: value type: state: force no-block no-ask-password no-reload system runtime")
+		o, err := p.Options("q l t: a now quiet no-pager no-legend plain full all failed type: state: no-reload")
 		if err != nil {
 			return p.Fail(1, "%v", err)
 		}
@@ -32,10 +32,9 @@ func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb str
 		switch verb {
 		case "reboot", "poweroff", "halt":
 			return power(ctx, p, verb)
-		case "is-active", "is-enabled", "is-failed", "status", "cat", "show", "list-unit-files", "list-units", "is-system-running", "get-default":
+		case "is-active", "is-enabled", "list-unit-files", "list-units":
 			return m.ask(p, o, verb, names)
-		case "daemon-reload", "enable", "disable", "start", "stop", "restart", "try-restart", "reload", "reload-or-restart", "mask", "unmask",
-			"reset-failed", "set-default", "reenable", "daemon-reexec":
+		case "daemon-reload", "enable", "disable", "start", "stop", "restart", "mask", "unmask", "reset-failed":
 			if !p.Root() {
 				fmt.Fprintf(p.Stderr, "Failed to %s %s: Interactive authentication required.\nSee system logs and 'systemctl status %s' for details.\n", verb, strings.Join(names, " "), strings.Join(names, " "))
 				return 1
@@ -48,7 +47,7 @@ func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb str
 }
 
 func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string, names []string) int {
-	if verb == "daemon-reload" || verb == "daemon-reexec" {
+	if verb == "daemon-reload" {
 		m.reload()
 		return 0
 	}
@@ -58,7 +57,7 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 	status := 0
 	for _, name := range names {
 		switch verb {
-		case "enable", "reenable":
+		case "enable":
 			status = max(status, m.enable(p, name))
 		case "disable":
 			status = max(status, m.disable(p, name))
@@ -75,7 +74,7 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 		if status != 0 {
 			continue
 		}
-		if slices.Contains([]string{"enable", "reenable", "disable", "mask", "unmask"}, verb) {
+		if slices.Contains([]string{"enable", "disable", "mask", "unmask"}, verb) {
 			m.reload() // systemctl(1): implies daemon-reload
 		}
 		var err error
@@ -85,8 +84,8 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 			err = m.start(ctx, name)
 		case verb == "stop", verb == "disable" && o.Has("now"):
 			err = m.stop(ctx, name)
-		case slices.Contains([]string{"restart", "try-restart", "reload", "reload-or-restart"}, verb):
-			err = m.restart(ctx, p, verb, name)
+		case verb == "restart":
+			err = m.restart(ctx, p, name)
 		case verb == "reset-failed" && !m.resetFailed(name):
 			fmt.Fprintf(p.Stderr, "Failed to reset failed state of unit %s: Unit %s not loaded.\n", name, name)
 			status = 1
@@ -98,14 +97,11 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 	return status
 }
 
-func (m *Manager) restart(ctx context.Context, p *sh.Proc, verb, name string) error {
+func (m *Manager) restart(ctx context.Context, p *sh.Proc, name string) error {
 	if _, own := m.BuiltIn[name]; own {
 		if f := m.Restart[name]; f != nil {
 			f()
 		}
-		return nil
-	}
-	if verb == "try-restart" && m.active(name) != "active" {
 		return nil
 	}
 	m.warnStale(p, name)
@@ -250,12 +246,6 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 	}
 	status := 0
 	switch verb {
-	case "is-system-running":
-		say("running")
-		return 0
-	case "get-default":
-		say("multi-user.target")
-		return 0
 	case "list-units":
 		m.listUnits(p, o, names)
 		return 0
@@ -274,10 +264,6 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 			if say(m.active(name)); m.active(name) != "active" {
 				status = 3
 			}
-		case "is-failed":
-			if say(m.active(name)); m.active(name) != "failed" {
-				status = 1
-			}
 		case "is-enabled":
 			e := m.enabled(name)
 			if e == "" {
@@ -288,18 +274,6 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 			if say(e); e != "enabled" && e != "static" {
 				status = 1
 			}
-		case "show":
-			m.show(p, o, name)
-		case "cat":
-			u, err := m.load(name)
-			if err != nil {
-				fmt.Fprintf(p.Stderr, "No files found for %s.\n", name)
-				status = 1
-				continue
-			}
-			p.Printf("# %s\n%s", u.file, u.text)
-		case "status":
-			status = max(status, m.status(p, name))
 		}
 	}
 	return status
@@ -342,52 +316,4 @@ func (m *Manager) loadState(u *unit) string {
 		return "not-found"
 	}
 	return "loaded"
-}
-
-func (m *Manager) show(p *sh.Proc, o sh.Options, name string) {
-	_, own := m.BuiltIn[name]
-	u, err := m.load(name)
-	values := map[string]string{"Id": name, "LoadState": "loaded", "ActiveState": m.active(name), "SubState": "exited", "UnitFileState": m.enabled(name),
-		"Result": "success", "FragmentPath": ""}
-	switch {
-	case err == nil:
-		m.mu.Lock()
-		values["SubState"], values["FragmentPath"] = u.sub(), u.file
-		m.mu.Unlock()
-	case !own:
-		values["LoadState"], values["SubState"] = "not-found", "dead"
-	}
-	if values["ActiveState"] == "failed" {
-		values["Result"] = "exit-code"
-	}
-	keys := []string{"Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "FragmentPath"}
-	if want := strings.Join(append(o.Values("p"), o.Values("property")...), ","); want != "" {
-		keys = strings.Split(want, ",")
-	}
-	for _, k := range keys {
-		if o.Has("value") {
-			p.Printf("%s\n", values[k])
-			continue
-		}
-		p.Printf("%s=%s\n", k, values[k])
-	}
-}
-
-func (m *Manager) status(p *sh.Proc, name string) int {
-	_, own := m.BuiltIn[name]
-	u, err := m.load(name)
-	if err != nil && !own {
-		fmt.Fprintf(p.Stderr, "Unit %s could not be found.\n", name)
-		return 4
-	}
-	text, file := name, libUnits+"/"+name
-	if u != nil {
-		text, file = u.last("Unit.Description"), u.file
-	}
-	state := m.active(name)
-	p.Printf("● %s - %s\n     Loaded: loaded (%s; %s; vendor preset: enabled)\n     Active: %s\n", name, text, file, m.enabled(name), state)
-	if state == "active" {
-		return 0
-	}
-	return 3
 }

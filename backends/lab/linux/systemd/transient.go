@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 		return 1
 	}
 	child := m.Root().With(append([]string{file}, o.Args[1:]...)...)
-	out := &journal{m: m, unit: name}
+	out := io.Discard
 	child.Stdin, child.Stdout, child.Stderr = strings.NewReader(""), out, out
 	if o.Has("P", "pipe") {
 		child.Stdin, child.Stdout, child.Stderr = p.Stdin, p.Stdout, p.Stderr

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -18,7 +17,7 @@ import (
 func filePrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"cp": cp, "mv": mv, "rm": rm, "mkdir": mkdir, "rmdir": rmdir, "ln": ln, "touch": touch,
-		"tar": unpack, "chmod": chmod, "chown": chown, "install": install, "mktemp": mktemp, "truncate": truncate, "sync": sync,
+		"tar": unpack, "chmod": chmod, "chown": chown, "mktemp": mktemp, "sync": sync,
 	}
 }
 
@@ -255,28 +254,6 @@ func touch(_ context.Context, p *sh.Proc) int {
 		}
 		if err := p.Sys.FS.WriteFile(p.User.Cred(), p.Path(name), nil, 0o644); err != nil {
 			status = p.Errorf("cannot touch '%s': %s", name, vfs.Reason(err))
-		}
-	}
-	return status
-}
-
-func truncate(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("s: c size:")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	size, err := strconv.ParseInt(o.Value("s", "size"), 10, 64)
-	if err != nil || size < 0 {
-		return p.Errorf("Invalid number: '%s'", o.Value("s", "size"))
-	}
-	status := 0
-	for _, name := range o.Args {
-		f, err := p.Sys.FS.Open(p.User.Cred(), p.Path(name), os.O_WRONLY|os.O_CREATE, 0o644)
-		if err == nil {
-			err = f.Truncate(size)
-		}
-		if err != nil {
-			status = p.Errorf("cannot open '%s' for writing: %s", name, vfs.Reason(err))
 		}
 	}
 	return status

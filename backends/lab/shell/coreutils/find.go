@@ -2,7 +2,6 @@ package coreutils
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"path"
 	"strconv"
@@ -111,67 +110,4 @@ func find(_ context.Context, p *sh.Proc) int {
 		}
 	}
 	return status
-}
-
-// test implements test and [ where the shell's builtin is not used, for example under sudo.
-func test(_ context.Context, p *sh.Proc) int {
-	args := p.Args[1:]
-	if p.Name() == "[" {
-		if len(args) == 0 || args[len(args)-1] != "]" {
-			return p.Fail(2, "missing ']'")
-		}
-		args = args[:len(args)-1]
-	}
-	truth := func(b bool) int {
-		if b {
-			return 0
-		}
-		return 1
-	}
-	if len(args) > 1 && args[0] == "!" {
-		return truth(test(context.Background(), p.With(append([]string{"test"}, args[1:]...)...)) == 1)
-	}
-	switch len(args) {
-	case 0:
-		return 1
-	case 1:
-		return truth(args[0] != "")
-	case 2:
-		info, err := p.Sys.FS.Stat(p.User.Cred(), p.Path(args[1]))
-		access := map[string]fs.FileMode{"-r": 4, "-w": 2, "-x": 1}
-		switch args[0] {
-		case "-n":
-			return truth(args[1] != "")
-		case "-z":
-			return truth(args[1] == "")
-		case "-e":
-			return truth(err == nil)
-		case "-f":
-			return truth(err == nil && info.Mode().IsRegular())
-		case "-d":
-			return truth(err == nil && info.IsDir())
-		case "-s":
-			return truth(err == nil && info.Size() > 0)
-		case "-L", "-h":
-			info, err = p.Sys.FS.Lstat(p.User.Cred(), p.Path(args[1]))
-			return truth(err == nil && info.Target != "")
-		case "-r", "-w", "-x":
-			return truth(p.Sys.FS.Access(p.User.Cred(), p.Path(args[1]), access[args[0]]) == nil)
-		}
-	case 3:
-		a, errA := strconv.Atoi(args[0])
-		b, errB := strconv.Atoi(args[2])
-		numbers := map[string]bool{"-eq": a == b, "-ne": a != b, "-lt": a < b, "-le": a <= b, "-gt": a > b, "-ge": a >= b}
-		switch {
-		case args[1] == "=" || args[1] == "==":
-			return truth(args[0] == args[2])
-		case args[1] == "!=":
-			return truth(args[0] != args[2])
-		case errA == nil && errB == nil:
-			if result, ok := numbers[args[1]]; ok {
-				return truth(result)
-			}
-		}
-	}
-	return p.Fail(2, "%s", fmt.Sprintf("%s: unknown operator", strings.Join(args, " ")))
 }

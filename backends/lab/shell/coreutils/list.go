@@ -15,7 +15,7 @@ import (
 func listPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"ls": ls, "stat": stat, "readlink": readlink, "realpath": readlink, "find": find,
-		"basename": basename, "dirname": dirname, "which": which, "test": test, "[": test,
+		"basename": basename, "dirname": dirname,
 	}
 }
 
@@ -263,20 +263,4 @@ func dirname(_ context.Context, p *sh.Proc) int {
 		p.Printf("%s\n", path.Dir(name))
 	}
 	return 0
-}
-
-func which(_ context.Context, p *sh.Proc) int {
-	status := 0
-	for _, name := range p.Args[1:] {
-		if strings.HasPrefix(name, "-") {
-			continue
-		}
-		file, err := p.Sys.LookPath(p, name)
-		if err != nil {
-			status = 1
-			continue
-		}
-		p.Printf("%s\n", file)
-	}
-	return status
 }

@@ -3,10 +3,8 @@ package coreutils
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"math/rand/v2"
-	"path"
 	"strconv"
 	"strings"
 
@@ -187,69 +185,4 @@ func chown(_ context.Context, p *sh.Proc) int {
 		}
 		return 0
 	})
-}
-
-func install(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("d D m: o: g: p v T mode: owner: group: directory")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	mode := fs.FileMode(0o755)
-	if m := o.Value("m", "mode"); m != "" {
-		if mode, err = parseMode(m, 0); err != nil {
-			return p.Errorf("invalid mode '%s'", m)
-		}
-	}
-	uid, gid, ok := owner(p, o.Value("o", "owner")+":"+o.Value("g", "group"))
-	if !ok {
-		return p.Errorf("invalid user '%s'", o.Value("o", "owner"))
-	}
-	finish := func(name string) int {
-		if err := p.Sys.FS.Chmod(p.User.Cred(), name, mode); err != nil {
-			return p.Errorf("cannot change permissions of '%s': %s", name, vfs.Reason(err))
-		}
-		if uid < 0 && gid < 0 {
-			return 0
-		}
-		if err := p.Sys.FS.Chown(p.User.Cred(), name, uid, gid); err != nil {
-			return p.Errorf("cannot change ownership of '%s': %s", name, vfs.Reason(err))
-		}
-		return 0
-	}
-	if o.Has("d", "directory") {
-		for _, dir := range o.Args {
-			if err := p.Sys.FS.MkdirAll(p.User.Cred(), p.Path(dir), 0o755); err != nil {
-				return p.Errorf("cannot create directory '%s': %s", dir, vfs.Reason(err))
-			}
-			if s := finish(p.Path(dir)); s != 0 {
-				return s
-			}
-		}
-		return 0
-	}
-	srcs, dst, status := destination(p, o)
-	for _, src := range srcs {
-		var data []byte
-		if src == "/dev/stdin" {
-			data, err = io.ReadAll(p.Stdin)
-		} else {
-			data, err = p.Sys.FS.ReadFile(p.User.Cred(), p.Path(src))
-		}
-		if err != nil {
-			return p.Errorf("cannot stat '%s': %s", src, vfs.Reason(err))
-		}
-		if o.Has("D") {
-			if err := p.Sys.FS.MkdirAll(p.User.Cred(), path.Dir(p.Path(dst)), 0o755); err != nil {
-				return p.Errorf("cannot create directory '%s': %s", path.Dir(dst), vfs.Reason(err))
-			}
-		}
-		to := into(p, src, dst)
-		// Like install, create the file again, so that a program running from the old file is not affected.
-		_ = p.Sys.FS.Remove(p.User.Cred(), to)
-		if err := p.Sys.FS.WriteFile(p.User.Cred(), to, data, mode); err != nil {
-			return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))
-		}
-		status = max(status, finish(to))
-	}
-	return status
 }

@@ -1,7 +1,6 @@
 package textutils
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
-	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
 func sortLines(ctx context.Context, p *sh.Proc) int {
@@ -141,31 +139,4 @@ func cut(ctx context.Context, p *sh.Proc) int {
 		})
 		return 0
 	})
-}
-
-func compare(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("s q u brief silent quiet")
-	if err != nil {
-		return p.Usage(2, err)
-	}
-	if len(o.Args) != 2 {
-		return p.Usage(2, errors.New("missing operand"))
-	}
-	var data [2][]byte
-	for i, name := range o.Args {
-		r, err := p.Input(name)
-		if err == nil {
-			data[i], err = io.ReadAll(r)
-		}
-		if err != nil {
-			return p.Fail(2, "%s: %s", name, vfs.Reason(err))
-		}
-	}
-	if bytes.Equal(data[0], data[1]) {
-		return 0
-	}
-	if !o.Has("s", "silent", "quiet") {
-		p.Printf("Files %s and %s differ\n", o.Args[0], o.Args[1])
-	}
-	return 1
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +21,8 @@ import (
 // Programs returns the programs by name.
 func Programs() map[string]sh.Program {
 	return map[string]sh.Program{
-		"cat": cat, "tee": tee, "head": head, "tail": tail, "wc": wc, "sort": sortLines, "cut": cut, "tr": tr,
-		"cmp": compare, "diff": compare, "grep": grep, "sed": sed, "awk": awk,
+		"cat": cat, "head": head, "tail": tail, "wc": wc, "sort": sortLines, "cut": cut, "tr": tr,
+		"grep": grep, "sed": sed, "awk": awk,
 	}
 }
 
@@ -64,35 +63,6 @@ func cat(ctx context.Context, p *sh.Proc) int {
 		}
 		return 0
 	})
-}
-
-func tee(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("a i append")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	if o.Has("a", "append") {
-		flag = os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	}
-	status := 0
-	out := []io.Writer{p.Stdout}
-	var files []*vfs.File
-	for _, name := range o.Args {
-		f, err := p.Sys.FS.Open(p.User.Cred(), p.Path(name), flag, 0o644)
-		if err != nil {
-			status = p.Errorf("%s: %s", name, vfs.Reason(err))
-			continue
-		}
-		files, out = append(files, f), append(out, f)
-	}
-	_, _ = io.Copy(io.MultiWriter(out...), p.Stdin)
-	for _, f := range files {
-		if err := f.Close(); err != nil {
-			status = p.Errorf("%s: %s", f.Name(), vfs.Reason(err))
-		}
-	}
-	return status
 }
 
 // count parses the options -n N, -N and -c N.

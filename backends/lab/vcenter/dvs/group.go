@@ -23,18 +23,6 @@ func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup
 	return frame.Answer(types.AddDVPortgroup_TaskResponse{Returnval: task}, nil)
 }
 
-// CreateDVPortgroupTask adds one port group. The result of the task is its reference.
-func (m sw) CreateDVPortgroupTask(ctx *simulator.Context, req *types.CreateDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "CreateDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroup", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		refs, err := m.addGroups(req.This, []types.DVPortgroupConfigSpec{req.Spec})
-		if err != nil {
-			return nil, err
-		}
-		return refs[0], nil
-	})
-	return frame.Answer(types.CreateDVPortgroup_TaskResponse{Returnval: task}, nil)
-}
-
 func (m sw) addGroups(ref types.ManagedObjectReference, specs []types.DVPortgroupConfigSpec) (refs []types.ManagedObjectReference, err error) {
 	err = m.edit(ref, func(s *world.State, d *world.DVS) ([]string, error) {
 		var groups []*world.PortGroup

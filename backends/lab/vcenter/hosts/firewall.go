@@ -67,15 +67,6 @@ func (m services) run(ref types.ManagedObjectReference, id string, running, agai
 	return refusal(m.f.World.SetService(host, id, running), "id")
 }
 
-// UpdateServicePolicy sets the startup policy of a service.
-func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateServicePolicy) soap.HasFault {
-	host, err := m.name(req.This)
-	if err == nil {
-		err = refusal(m.f.World.SetServicePolicy(host, req.Id, req.Policy), "policy")
-	}
-	return frame.Answer(types.UpdateServicePolicyResponse{}, err)
-}
-
 // RefreshServices refreshes the service data of the host.
 func (m services) RefreshServices(_ *simulator.Context, req *types.RefreshServices) soap.HasFault {
 	host, err := m.name(req.This)

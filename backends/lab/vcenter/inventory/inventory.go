@@ -4,7 +4,6 @@ package inventory
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -178,27 +177,4 @@ func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.
 		})
 	})
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
-}
-
-// DestroyTask removes an empty VM folder. The lab refuses folders that are not empty.
-func (m folder) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	if err := m.f.Need(ctx, "Folder.Delete", req.This); err != nil {
-		return frame.Answer(nil, err)
-	}
-	task := m.f.Start(ctx, "Destroy_Task", "ManagedEntity.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
-		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			full := slices.ContainsFunc(s.VMs, func(v *world.VM) bool { return v.Folder == req.This.Value }) ||
-				slices.ContainsFunc(s.Folders, func(f *world.Folder) bool { return f.Parent == req.This.Value })
-			if s.Folder(req.This.Value) == nil || full {
-				return nil, frame.Refuse(&types.NotSupported{})
-			}
-			s.Folders = slices.DeleteFunc(s.Folders, func(f *world.Folder) bool { return f.ID == req.This.Value })
-			return []world.Event{{What: world.Inventory, Detail: "folder removed"}}, nil
-		})
-		if err == nil {
-			m.f.Remove(req.This)
-		}
-		return nil, err
-	})
-	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
 }

@@ -87,28 +87,6 @@ func cardsOf(id string, version int) []string {
 
 func hardware(n int) string { return fmt.Sprintf("vmx-%02d", n) }
 
-// QueryConfigOptionDescriptor lists the virtual hardware versions and the hosts that support them.
-func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.QueryConfigOptionDescriptor) soap.HasFault {
-	best, err := m.highest(nil)
-	if err != nil {
-		return frame.Answer(nil, err)
-	}
-	var list []types.VirtualMachineConfigOptionDescriptor
-	for n := 13; n <= best; n++ {
-		d := types.VirtualMachineConfigOptionDescriptor{Key: hardware(n), Description: fmt.Sprintf("ESXi virtual machine version %d", n),
-			CreateSupported: true, RunSupported: true, UpgradeSupported: true, DefaultConfigOption: n == best}
-		m.f.World.View(func(s *world.State) {
-			for _, h := range s.Hosts {
-				if maxHardware(h) >= n {
-					d.Host = append(d.Host, model.HostRef(h))
-				}
-			}
-		})
-		list = append(list, d)
-	}
-	return frame.Answer(types.QueryConfigOptionDescriptorResponse{Returnval: list}, nil)
-}
-
 // QueryConfigTarget lists the networks and devices that a VM on a host can use. Only active passthrough devices and VFs are
 // included.
 func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
