@@ -3,9 +3,14 @@
 # Prints "exit CODE", what netplan says, and the files that it writes, as dump.sh does, with relative paths. Nothing is left.
 command -v netplan >/dev/null 2>&1 || exit 0
 umask 077
-root=$(mktemp -d /run/rdma-setup-try.XXXXXX) || exit 1
+# The directory is named after its process. One whose process was killed is removed here.
+for root in /run/rdma-setup-try.*; do
+	kill -0 "${root##*.}" 2>/dev/null || rm -rf -- "$root"
+done
+root=/run/rdma-setup-try.$$
+mkdir "$root" || exit 1
 trap 'rm -rf -- "$root"' EXIT
-trap 'exit 143' HUP INT TERM
+trap 'exit 143' HUP INT TERM PIPE
 for d in lib/netplan run/netplan etc/netplan; do
 	mkdir -p "$root/$d"
 	for f in "/$d"/*.yaml; do

@@ -161,6 +161,7 @@ func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 		stay = func(key string) bool {
 			return v.stay(key) || strings.HasPrefix(key, "attribute rdma-setup.lock.") || strings.Contains(key, " customValue ")
 		}
+		v.child("", "plan", "-f", v.answers) // the next reader removes the scratch directory of one that was killed
 	} else {
 		if back = v.back(); back.code != 0 {
 			return fmt.Sprintf("%s: rollback: exit %d\n%s", what, back.code, back)
