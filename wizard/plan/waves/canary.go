@@ -1,30 +1,29 @@
 package waves
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
 // canary reboots one host first: no other host goes down before it is back, its VFs exist and its VMs run again. The host that
-// runs vCenter is never the canary: it is last.
+// runs vCenter is never the canary: it is last. Hosts whose card has a CPU of its own (BlueField) go before the others: its mode can
+// be read only after the reboot that activates the firmware tools, and in DPU mode the host gets no VF.
 func (w *waves) canary(last *draft.Host) {
-	var rest []*draft.Host
-	var first *draft.Host
-	if i := slices.IndexFunc(w.Hosts, func(h *draft.Host) bool { return h != last && len(h.Reboots) > 0 && w.down(h) }); i >= 0 {
-		first = w.Hosts[i]
-	}
-	for _, h := range w.Hosts {
+	rank := func(h *draft.Host) int {
 		switch {
-		case len(h.Reboots) == 0 || h == last || h == first:
-		case w.down(h): // it uses a slot among the hosts that may be down
-		case first == nil:
-			first = h
-		default:
-			rest = append(rest, h)
+		case w.down(h):
+			return 0
+		case ownCPU(h):
+			return 1
 		}
+		return 2
 	}
+	order := slices.DeleteFunc(slices.Clone(w.Hosts), func(h *draft.Host) bool { return len(h.Reboots) == 0 || h == last })
+	slices.SortStableFunc(order, func(x, y *draft.Host) int { return cmp.Compare(rank(x), rank(y)) })
 	if w.Answers.Run.Reboot.Canary {
 		if proof := w.unproven(); len(proof) > 0 {
 			for _, h := range w.Hosts {
@@ -34,20 +33,17 @@ func (w *waves) canary(last *draft.Host) {
 			}
 		}
 	}
-	if first == nil || len(rest) == 0 {
+	if len(order) == 0 {
+		return
+	}
+	first, rest := order[0], slices.DeleteFunc(order[1:], w.down) // a host that is down uses a slot among those that may be down
+	if len(rest) == 0 {
 		return
 	}
 	if !w.Answers.Run.Reboot.Canary {
 		w.Note("no host reboots first on its own (run.reboot.canary: false): a wrong setting is only noticed after a whole wave")
 		return
 	}
-	alive := slices.Clone(first.Out)
-	for _, c := range w.Plan.Changes {
-		if atBoot(c.Kind) && c.Target.Name == first.Name {
-			alive = append(alive, c.ID())
-		}
-	}
-	alive = append(alive, w.powerAround(first)...)
 	what := "devices"
 	switch {
 	case w.WholeCard():
@@ -55,10 +51,36 @@ func (w *waves) canary(last *draft.Host) {
 	case w.Answers.VFs():
 		what = "VFs"
 	}
+	alive := w.proof(first)
+	cards := slices.Clone(alive)
 	for _, h := range rest {
-		w.wavesAfter(h, alive)
+		if ownCPU(h) {
+			w.wavesAfter(h, alive)
+			cards = append(cards, w.proof(h)...)
+		} else {
+			w.wavesAfter(h, cards)
+		}
+	}
+	if ownCPU(first) {
+		w.Note("%s has a BlueField, whose mode can be read only where the firmware tools run: such hosts reboot before the others", first.Name)
 	}
 	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
+}
+
+// proof returns what shows that a host is back, with its devices and its VMs.
+func (w *waves) proof(h *draft.Host) []string {
+	ids := slices.Clone(h.Out)
+	for _, c := range w.Plan.Changes {
+		if atBoot(c.Kind) && c.Target.Name == h.Name {
+			ids = append(ids, c.ID())
+		}
+	}
+	return append(ids, w.powerAround(h)...)
+}
+
+// ownCPU reports whether a chosen port belongs to a card with a CPU of its own.
+func ownCPU(h *draft.Host) bool {
+	return slices.ContainsFunc(h.Ports, func(n *backends.NIC) bool { return n != nil && nic.HasCPU(n) })
 }
 
 // down reports whether an earlier attempt has left a host out of service: it continues before any other goes down.

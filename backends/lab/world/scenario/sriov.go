@@ -49,6 +49,7 @@ func sriov() []Scenario {
 			s.Hosts[len(s.Hosts)-1].Card("0000:3b:00.0").Cold = true
 		}},
 		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
+		{Name: "sriov-bluefield-bare", Text: "bare, the RDMA card of the last host is a BlueField-2 in DPU mode", Apply: last(func(h *world.Host) { blueField(h, false) })},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-7.0", Text: "sriov-image, on vCenter and ESXi 7.0 Update 3", Apply: imagedOf(esx70)},
 		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: imagedOf(esx90)},
@@ -150,15 +151,18 @@ func withImages(s *world.State) {
 // bluefield replaces the ConnectX-5 of the first and the last host with a BlueField-2.
 func bluefield(s *world.State) {
 	withImages(s)
-	for _, h := range []*world.Host{s.Hosts[0], s.Hosts[len(s.Hosts)-1]} {
-		old := h.Card("0000:3b:00.0")
-		*old = *firmware.BlueField2(old.PCI, old.MAC, h == s.Hosts[0])
-		for _, p := range h.PNICs {
-			if old.Has(p.PCI) {
-				p.Model, p.Firmware = "MT42822 BlueField-2 integrated ConnectX-6 Dx network controller", old.Version
-				d := h.PCIDevice(p.PCI)
-				d.Device, d.DeviceName = 0xa2d6, p.Model
-			}
+	blueField(s.Hosts[0], true)
+	blueField(s.Hosts[len(s.Hosts)-1], false)
+}
+
+func blueField(h *world.Host, nicMode bool) {
+	old := h.Card("0000:3b:00.0")
+	*old = *firmware.BlueField2(old.PCI, old.MAC, nicMode)
+	for _, p := range h.PNICs {
+		if old.Has(p.PCI) {
+			p.Model, p.Firmware = "MT42822 BlueField-2 integrated ConnectX-6 Dx network controller", old.Version
+			d := h.PCIDevice(p.PCI)
+			d.Device, d.DeviceName = 0xa2d6, p.Model
 		}
 	}
 }
