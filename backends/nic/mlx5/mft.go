@@ -210,7 +210,8 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	if err != nil {
 		return err
 	}
-	if errs := transcript.Flint(text).Errors; failed && (len(errs) > 0 || errorRow.MatchString(text)) {
+	errs := slices.DeleteFunc(transcript.Flint(text).Errors, func(m scan.Message) bool { return m.Code == scan.CodeNotUnderstood }) // no query
+	if failed && (len(errs) > 0 || errorRow.MatchString(text)) {
 		return s.fail(what, errs, text)
 	} else if failed {
 		return backends.Errorf(backends.KindPermanent, s.Host(), "the card still has its firmware from before; run rdma-setup resume, which writes the new one again",
