@@ -2,7 +2,6 @@ package backends
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,31 +47,6 @@ func (s *HostSystem) Image() Fact[map[string]VIB] {
 		return s.NextVIBs
 	}
 	return s.VIBs
-}
-
-// Reworded returns a copy in which text was applied to all free text from the host, that is, reasons and log lines.
-func (s HostSystem) Reworded(text func(string) string) *HostSystem {
-	s.VIBs.Why, s.NextVIBs.Why, s.Acceptance.Why, s.Exceptions.Why = text(s.VIBs.Why), text(s.NextVIBs.Why), text(s.Acceptance.Why), text(s.Exceptions.Why)
-	s.Components.Why = text(s.Components.Why)
-	s.Pause.Why, s.Neighbours.Why, s.Resync.Why, s.BootDevice.Why = text(s.Pause.Why), text(s.Neighbours.Why), text(s.Resync.Why), text(s.BootDevice.Why)
-	s.Modules, s.DCB, s.Stats, s.VFs, s.Peers = reworded(s.Modules, text), reworded(s.DCB, text), reworded(s.Stats, text), reworded(s.VFs, text), reworded(s.Peers, text)
-	s.ShellError, s.Log, s.Offers = text(s.ShellError), slices.Clone(s.Log), slices.Clone(s.Offers)
-	for i := range s.Log {
-		s.Log[i] = text(s.Log[i])
-	}
-	for i := range s.Offers {
-		s.Offers[i].Error = text(s.Offers[i].Error)
-	}
-	return &s
-}
-
-func reworded[T any](facts map[string]Fact[T], text func(string) string) map[string]Fact[T] {
-	out := maps.Clone(facts)
-	for name, f := range out {
-		f.Why = text(f.Why)
-		out[name] = f
-	}
-	return out
 }
 
 // A Module is a kernel module of a host.

@@ -79,7 +79,7 @@ func masked(members []member) (*pseudonyms, []member, error) {
 		if err := d.Decode(&trees[i]); err != nil {
 			return nil, nil, err
 		}
-		m.json(trees[i], "", "", m.know)
+		walk(trees[i], "", "", m.know)
 	}
 	m.name()
 	for i, one := range members {
@@ -89,7 +89,7 @@ func masked(members []member) (*pseudonyms, []member, error) {
 			m.yaml(n, "", "", m.value)
 			text, err = yaml.Marshal(n)
 		} else {
-			text, err = document(m.json(trees[i], "", "", m.value))
+			text, err = document(walk(trees[i], "", "", m.value))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -317,16 +317,16 @@ func (m *pseudonyms) address(a netip.Addr) netip.Addr {
 	return netip.AddrFrom4(out)
 }
 
-// json walks a document and replaces each string s by f(s).
-func (m *pseudonyms) json(v any, around, key string, f func(around, key, s string) string) any {
+// walk goes through a document and replaces each string s by f(s).
+func walk(v any, around, key string, f func(around, key, s string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			if slices.Contains(byName, key) {
-				out[f("", "host", k)] = m.json(v[k], key, "", f)
+				out[f("", "host", k)] = walk(v[k], key, "", f)
 			} else {
-				out[f("", "", k)] = m.json(v[k], strings.TrimSuffix(key, list), k, f)
+				out[f("", "", k)] = walk(v[k], strings.TrimSuffix(key, list), k, f)
 			}
 		}
 		return out
@@ -335,7 +335,7 @@ func (m *pseudonyms) json(v any, around, key string, f func(around, key, s strin
 			if s, ok := v[i].(string); ok {
 				v[i] = f(around, key, s)
 			} else {
-				v[i] = m.json(v[i], around, key+list, f)
+				v[i] = walk(v[i], around, key+list, f)
 			}
 		}
 	case string:

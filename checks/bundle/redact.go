@@ -1,54 +1,26 @@
 package bundle
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // Redacted replaces user names in a bundle.
 const Redacted = "redacted"
 
-// redacted returns a copy of a bundle without user names. root is kept, because rows judge it.
-func redacted(b *Bundle) *Bundle {
-	r := redactor{}
-	for _, inv := range []*backends.Inventory{b.Facts.Inventory, b.Facts.Baseline} {
-		r.users(inv)
-	}
-	if b.Answers != nil {
-		r.know(b.Answers.VCenter.Username)
-		r.know(b.Answers.ESXi.User)
-		for _, v := range b.Answers.VMs {
-			r.know(v.Guest.User)
-		}
-	}
-	// The longest first, because one name may be the prefix of another.
-	slices.SortFunc(r.names, func(x, y string) int { return len(y) - len(x) })
-	out := *b
-	out.Answers, out.Facts = r.answers(b.Answers), r.facts(b.Facts)
-	return &out
-}
+// spoken are the keys of what machines say; user names are replaced in it as whole words: ubuntu is a user and a system.
+var spoken = []string{"why", "error", "hint", "sudo_error", "shell_error", "kernel_log", "log", "recent_tasks", "GPUErr", "LacksErr"}
 
-// A redactor contains the user names to remove.
+// A redactor holds the user names to replace. root is kept, because rows judge it.
 type redactor struct{ names []string }
 
 func (r *redactor) know(name string) {
 	if name != "" && name != "root" && !slices.Contains(r.names, name) {
 		r.names = append(r.names, name)
-	}
-}
-
-func (r *redactor) users(inv *backends.Inventory) {
-	if inv == nil {
-		return
-	}
-	r.know(inv.VCenter.User)
-	for _, g := range inv.Guests {
-		r.know(g.User)
 	}
 }
 
@@ -60,25 +32,21 @@ func (r *redactor) user(name string) string {
 	return Redacted
 }
 
-// text removes user names from the output of a machine, only as whole words: ubuntu is a user and a system.
-func (r *redactor) text(s string) string {
-	for _, name := range r.names {
-		s = replaceWord(s, name, Redacted)
+// value returns the replacement of a value in a document.
+func (r *redactor) value(around, key, s string) string {
+	switch {
+	case key == "user", around == "lockdown_exceptions" && key == "value":
+		return r.user(s)
+	case slices.Contains(spoken, key):
+		for _, name := range r.names {
+			s = replaceWord(s, name, Redacted)
+		}
 	}
 	return s
 }
 
-func (r *redactor) err(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(r.text(err.Error()))
-}
-
+// answers returns a copy without user names.
 func (r *redactor) answers(a *answers.Answers) *answers.Answers {
-	if a == nil {
-		return nil
-	}
 	out := *a
 	out.VCenter.Username, out.ESXi.User = r.user(a.VCenter.Username), r.user(a.ESXi.User)
 	out.VMs = slices.Clone(a.VMs)
@@ -88,58 +56,41 @@ func (r *redactor) answers(a *answers.Answers) *answers.Answers {
 	return &out
 }
 
-func (r *redactor) facts(f *checks.Facts) *checks.Facts {
-	out := *f
-	out.Inventory, out.Baseline, out.LacksErr = r.inventory(f.Inventory), r.inventory(f.Baseline), r.err(f.LacksErr)
-	out.Pairs = slices.Clone(f.Pairs)
-	for i := range out.Pairs {
-		p := &out.Pairs[i]
-		p.GPUErr = r.text(p.GPUErr)
-		p.Measured = slices.Clone(p.Measured)
-		for k := range p.Measured {
-			p.Measured[k].Error = r.text(p.Measured[k].Error)
+// redact removes the user names from documents; a are the answers, which may be nil.
+func redact(members []member, a *answers.Answers) ([]member, *answers.Answers, error) {
+	r := redactor{}
+	if a != nil {
+		for _, v := range a.VMs {
+			r.know(v.Guest.User)
 		}
+		r.know(a.VCenter.Username)
+		r.know(a.ESXi.User)
+		a = r.answers(a)
 	}
-	return &out
-}
-
-func (r *redactor) inventory(inv *backends.Inventory) *backends.Inventory {
-	if inv == nil {
-		return nil
-	}
-	out := *inv
-	out.VCenter.User = r.user(inv.VCenter.User)
-	out.Gaps = slices.Clone(inv.Gaps)
-	for i := range out.Gaps {
-		out.Gaps[i].Why = r.text(out.Gaps[i].Why)
-	}
-	out.Guests = slices.Clone(inv.Guests)
-	for i := range out.Guests {
-		g := &out.Guests[i]
-		g.User, g.Error, g.Hint, g.SudoError = r.user(g.User), r.text(g.Error), r.text(g.Hint), r.text(g.SudoError)
-		g.KernelLog = r.lines(g.KernelLog)
-	}
-	out.Hosts = slices.Clone(inv.Hosts)
-	for i := range out.Hosts {
-		h := &out.Hosts[i]
-		h.RecentTasks = r.lines(h.RecentTasks)
-		if h.System != nil {
-			h.System = h.System.Reworded(r.text)
-			h.System.Exceptions.Value = slices.Clone(h.System.Exceptions.Value)
-			for i, user := range h.System.Exceptions.Value {
-				h.System.Exceptions.Value[i] = r.user(user)
+	trees := make([]any, len(members))
+	for i, m := range members {
+		d := json.NewDecoder(bytes.NewReader(m.text))
+		d.UseNumber()
+		if err := d.Decode(&trees[i]); err != nil {
+			return nil, nil, err
+		}
+		walk(trees[i], "", "", func(_, key, s string) string {
+			if key == "user" {
+				r.know(s)
 			}
+			return s
+		})
+	}
+	// The longest first, because one name may be the prefix of another.
+	slices.SortFunc(r.names, func(x, y string) int { return len(y) - len(x) })
+	out := slices.Clone(members)
+	for i := range trees {
+		var err error
+		if out[i].text, err = document(walk(trees[i], "", "", r.value)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return &out
-}
-
-func (r *redactor) lines(all []string) []string {
-	out := slices.Clone(all)
-	for i := range out {
-		out[i] = r.text(out[i])
-	}
-	return out
+	return out, a, nil
 }
 
 // replaceWord replaces a word that is not adjacent to letters or digits.

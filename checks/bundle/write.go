@@ -28,7 +28,6 @@ func Write(w io.Writer, b *Bundle) error {
 	if b.Facts == nil || b.Facts.Inventory == nil {
 		return fmt.Errorf("there is nothing to bundle: no inventory was read")
 	}
-	b = redacted(b)
 	rest, inv, guests := split(b.Facts)
 	var members []member
 	for _, m := range []struct {
@@ -45,12 +44,16 @@ func Write(w io.Writer, b *Bundle) error {
 		Schema: Schema, Kind: kind, Tool: b.Tool, Made: b.Made.UTC(), VCenter: inv.VCenter.URL, Simulated: inv.VCenter.Simulated, Quick: b.Quick, Kept: b.Kept,
 		Hosts: len(inv.Hosts), VMs: len(inv.VMs), Guests: len(guests), LeftOut: leftOut, Files: map[string]string{},
 	}
-	if b.Answers != nil {
+	members, a, err := redact(members, b.Answers)
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	if a != nil {
 		var text bytes.Buffer
-		if err := answers.Save(&text, b.Answers); err != nil {
+		if err := answers.Save(&text, a); err != nil {
 			return err
 		}
-		head.Mode = string(b.Answers.Mode)
+		head.Mode = string(a.Mode)
 		members = append(members, member{answersFile, text.Bytes()})
 	}
 	if b.Masked {
