@@ -27,6 +27,9 @@ func TestScripts(t *testing.T) {
 		if strings.Contains(string(text), "<<") {
 			t.Errorf("%s holds a here document: comments are taken away line by line", name)
 		}
+		if strings.Contains(string(text), "' EXIT\n") && !strings.Contains(string(text), "HUP INT TERM PIPE") {
+			t.Errorf("%s cleans up at its end, but not when nobody reads its output any more: dash does not run the trap of EXIT then", name)
+		}
 		bare := assets.Script(name)
 		if strings.Contains("\n"+bare, "\n#") || bare == "" {
 			t.Errorf("%s travels as %q", name, bare)
