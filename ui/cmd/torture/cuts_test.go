@@ -218,10 +218,13 @@ func cuts(t *testing.T, n int) {
 			var rows []string
 			for i := range n {
 				_ = s.lab.World().Update(func(st *world.State) ([]world.Event, error) { // DRS may leave two where a card is for one
+					var moved []world.Event // without them vCenter shows where the VMs were
 					for _, v := range st.VMs {
+						moved = append(moved, world.Event{What: world.HostVMs, Host: v.Host})
 						v.Host = where[v.Name]
+						moved = append(moved, world.Event{What: world.VMPower, VM: v.Name, Host: v.Host, Detail: "moved"}, world.Event{What: world.HostVMs, Host: v.Host})
 					}
-					return nil, nil
+					return moved, nil
 				})
 				rows = append(rows, s.cutAt(cable, c, pieces*(2*i+1)/(2*n), i%2 == 0, i/2%2 == 0))
 			}
