@@ -47,7 +47,8 @@ rm -rf -- "$s_dir/running"
 for s_turn in "$s_dir"/address-*; do
 	[ -d "$s_turn" ] || continue
 	s_n=0
-	while [ "$s_keep" != undo ] && [ -e "$s_turn/watching" ] && kill -0 "$(cat "$s_turn/pid" 2>/dev/null)" 2>/dev/null; do
+	while [ "$s_keep" != undo ] && [ -e "$s_turn/watching" ] && { kill -0 "$(cat "$s_turn/pid" 2>/dev/null)" 2>/dev/null ||
+		systemctl -q is-active "rdma-setup-watch-${s_turn##*-}" 2>/dev/null; }; do # earlier versions wrote no pid
 		[ $s_n -gt 0 ] || printf '\036#waiting %s 60 confirm a change of an address\n' "$(date +%s)"
 		sleep 1
 		s_n=1

@@ -103,7 +103,8 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	if i != nil {
 		static.NIC = netconf.NIC{Name: i.Name, MAC: i.MAC}
 	}
-	own := netconf.OwnFile(n.system, static)
+	f, _ := netconf.FileFor(n.system, static)
+	own := f.Path
 	at := slices.IndexFunc(n.files, func(f netconf.File) bool { return f.Path == own && strings.Contains(f.Content, "rdma-setup") })
 	switch c, _ := n.of(static.Name); {
 	case at < 0:
@@ -214,7 +215,8 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		return refuse("Configure the address by hand and exclude the guest.",
 			"none of the supported tools configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
 	}
-	t.file = netconf.OwnFile(n.system, static)
+	f, _ := netconf.FileFor(n.system, static)
+	t.file = f.Path
 	if !to.IsAbsent() {
 		f, err := p.Add(n.files, n.links, static)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,6 +171,34 @@ func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
 	if code := end(); code != 0 {
 		t.Errorf("exit %d\n%s", code, said.String())
 	}
+}
+
+// TestGuestFirstMetInTheRun: a VM that is off when the run is planned has a file that decides for any adapter. The guest is refused with its
+// name when it is first met, and nothing is written there; the other VM is set up.
+func TestGuestFirstMetInTheRun(t *testing.T) {
+	testclass.Full(t)
+	t.Parallel()
+	dir := t.TempDir()
+	etc := filepath.Join(dir, "vm-01", "etc", "netplan")
+	if err := os.MkdirAll(etc, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	rival := "network:\n  version: 2\n  ethernets:\n    \"!-a\":\n      match: {name: \"e*\"}\n      dhcp4: true\n"
+	if err := os.WriteFile(filepath.Join(etc, "10-all.yaml"), []byte(rival), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, GuestFiles: dir})
+	b.enter("vm-01", "ls -l /etc/netplan >/root/before")
+	if err := b.lab.World().PowerOff("vm-01"); err != nil {
+		t.Fatal(err)
+	}
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	_, said := b.must(5, "apply", "-f", file, "--yes")
+	if !strings.Contains(said, "vm-01: /etc/netplan/10-all.yaml: it decides for") {
+		t.Errorf("no file is named:\n%s", said)
+	}
+	b.enter("vm-01", "ls -l /etc/netplan | cmp - /root/before")
+	b.enter("vm-02", "ls /etc/netplan/*rdma-setup*")
 }
 
 // TestVMThatGoesOffWhileItIsReadHoldsTheNextWave: the first VM is powered off after the gate has read that it runs, and before the gate

@@ -123,7 +123,7 @@ func TestProgramsAdd(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, err := p.Add(nil, links, a)
-		if err != nil || f.Path != netconf.OwnFile(s, a) {
+		if own, _ := netconf.FileFor(s, a); err != nil || f.Path != own.Path {
 			t.Fatalf("%s: %v %s", s, err, f.Path)
 		}
 		after, err := p.Effective([]netconf.File{f}, links)

@@ -85,12 +85,6 @@ func FileFor(s System, a Static) (File, bool) {
 	return f, err == nil
 }
 
-// OwnFile returns the path of the file that Add writes.
-func OwnFile(s System, a Static) string {
-	f, _ := FileFor(s, a)
-	return f.Path
-}
-
 // rules are the rules of one program. add writes our file without looking at what it does to others.
 type rules interface {
 	Effective(files []File, links []Link) ([]Effective, error)

@@ -2,11 +2,11 @@ package netconf
 
 import (
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Shared returns a netplan file of this program that has a stanza of another file, with that file and the id of the stanza; "" if there
@@ -16,9 +16,10 @@ func Shared(files []File) (own, other, id string) {
 	ids := map[string]string{} // the file of the others, by stanza
 	var mine []File
 	for _, f := range files {
+		_, ours := backends.NetFileOf(f.Path)
 		switch {
 		case !isNetplan(f.Path):
-		case strings.Contains(path.Base(f.Path), "-rdma-setup-"):
+		case ours:
 			mine = append(mine, f)
 		default:
 			for _, id := range stanzas(f) {
@@ -38,13 +39,8 @@ func Shared(files []File) (own, other, id string) {
 
 // stanzas returns the ids under ethernets.
 func stanzas(f File) []string {
-	var doc struct {
-		Network struct {
-			Ethernets map[string]any `yaml:"ethernets"`
-		} `yaml:"network"`
-	}
-	if yaml.Unmarshal([]byte(f.Content), &doc) != nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(doc.Network.Ethernets))
+	top, _ := readYAML(f, new(yaml.Node))
+	network, _ := top["network"].(map[string]any)
+	ethernets, _ := network["ethernets"].(map[string]any)
+	return slices.Sorted(maps.Keys(ethernets))
 }

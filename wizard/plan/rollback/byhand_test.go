@@ -78,12 +78,12 @@ func TestConsoleCommandsRemoveOurFiles(t *testing.T) {
 			page := rollback.Page{Steps: rollback.ByHand([]plan.Change{c}, nil)}.Markdown()
 			_, command, _ := strings.Cut(page, "\n- "+program+": `rm -f ")
 			command, _, _ = strings.Cut(command, " && ")
-			file := netconf.OwnFile(system, netconf.Static{PortGroup: group, NIC: netconf.NIC{Name: "ens224", MAC: "00:50:56:00:00:01"}})
+			file, _ := netconf.FileFor(system, netconf.Static{PortGroup: group, NIC: netconf.NIC{Name: "ens224", MAC: "00:50:56:00:00:01"}})
 			if !slices.ContainsFunc(strings.Fields(command), func(word string) bool {
-				is, err := path.Match(strings.TrimSuffix(word, ")"), file)
+				is, err := path.Match(strings.TrimSuffix(word, ")"), file.Path)
 				return is && err == nil
 			}) {
-				t.Errorf("%s: %q does not remove %s", program, command, file)
+				t.Errorf("%s: %q does not remove %s", program, command, file.Path)
 			}
 		}
 	}
