@@ -41,7 +41,7 @@ func (p *configReader) field(f scan.Field) bool {
 		first(&c.Device)
 	case "Configurations":
 		p.headed, p.columns = true, nil
-		p.rows(p.heading(f.Text))
+		p.heading(f.Text)
 	default:
 		if m := deviceHead.FindStringSubmatch(f.Text); m != nil {
 			if p.index != "" && p.index != m[1] {
@@ -104,19 +104,6 @@ func (p *configReader) heading(text string) string {
 		}
 	}
 	return text
-}
-
-// rows reads several parameters on one line.
-func (p *configReader) rows(text string) {
-	words := strings.Fields(text)
-	for i := 0; i < len(words); {
-		end := i + 1
-		for end < len(words) && !paramName.MatchString(words[end]) && words[end] != "*" {
-			end++
-		}
-		p.row(strings.Join(words[i:end], " "))
-		i = end
-	}
 }
 
 // row reads "SRIOV_EN  False(0)  True(1)".

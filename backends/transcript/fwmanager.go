@@ -57,12 +57,11 @@ type FWUpdate struct {
 }
 
 var (
-	updating      = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
-	done          = regexp.MustCompile(`\bDone\b`)
-	failing       = regexp.MustCompile(`\bFail(?:ed)?\s*:\s*(\S.*)`)
-	versionWord   = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9A-Za-z]+)+|N/A|NA|--?)$`)
-	versionTitles = regexp.MustCompile(`^Current(?:\s+Available)?\b\s*`)
-	portLabel     = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
+	updating    = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
+	done        = regexp.MustCompile(`\bDone\b`)
+	failing     = regexp.MustCompile(`\bFail(?:ed)?\s*:\s*(\S.*)`)
+	versionWord = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9A-Za-z]+)+|N/A|NA|--?)$`)
+	portLabel   = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
 )
 
 func managerLabels() scan.Labels {
@@ -151,8 +150,7 @@ func (p *managerReader) field(f scan.Field) {
 		d.BaseGUID = scan.GUID(f.Text)
 	case "Base MAC":
 		d.BaseMAC = scan.MAC(f.Text)
-	case "Versions":
-		d.components(f.Text[len(versionTitles.FindString(f.Text)):])
+	case "Versions": // the titles of the columns
 	case "Status":
 		if d.Status == nil {
 			d.Status = scan.Str(f.Text)
@@ -191,7 +189,7 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 	case p.failed(f.Text):
 	case p.updating && done.MatchString(f.Text):
 		r.Updates[len(r.Updates)-1].OK, p.updating = true, false
-	case p.device != nil && p.device.components(f.Text):
+	case p.device != nil && p.device.component(f.Text):
 	case wrapped != nil && *wrapped != nil && f.Plain():
 		*wrapped, p.wrapped = new(**wrapped+" "+f.Text), wrapped
 	}
@@ -238,28 +236,21 @@ func (d *FWDevice) port(f scan.Field) {
 	}
 }
 
-// components reads "FW (Running)  24.31.2040  N/A", also several after one another. A row may contain only one version.
-func (d *FWDevice) components(text string) bool {
+// component reads "FW (Running)  24.31.2040  N/A"; a row may contain only one version.
+func (d *FWDevice) component(text string) bool {
 	words := strings.Fields(text)
-	if len(words) < 2 || len(words) > 64 {
+	name := 0
+	for name < len(words) && !versionWord.MatchString(words[name]) {
+		name++
+	}
+	versions := words[name:]
+	if name == 0 || name > 5 || len(versions) == 0 || len(versions) > 2 || !versionWord.MatchString(versions[len(versions)-1]) {
 		return false
 	}
-	var found []FWComponent
-	for i := 0; i < len(words); {
-		name := i
-		for i < len(words) && !versionWord.MatchString(words[i]) {
-			i++
-		}
-		if i == name || i == len(words) || i-name > 5 {
-			return false
-		}
-		c := FWComponent{Name: strings.Join(words[name:i], " "), Current: scan.Str(words[i])}
-		if i++; i < len(words) && versionWord.MatchString(words[i]) {
-			c.Available = scan.Str(words[i])
-			i++
-		}
-		found = append(found, c)
+	c := FWComponent{Name: strings.Join(words[:name], " "), Current: scan.Str(versions[0])}
+	if len(versions) == 2 {
+		c.Available = scan.Str(versions[1])
 	}
-	d.Versions = append(d.Versions, found...)
+	d.Versions = append(d.Versions, c)
 	return true
 }

@@ -85,24 +85,9 @@ func (r *MSTState) module(name string, loaded bool) {
 	}
 }
 
-// mstWorth reports whether a line may match one of the regular expressions, which are slower than this check.
-func mstWorth(lower string) bool {
-	for _, word := range []string{"mst", "modul", "mt", "(rev:", "chip rev", "dev.fn", "load", "insert", "failure", "devices"} {
-		if strings.Contains(lower, word) {
-			return true
-		}
-	}
-	return false
-}
-
 func (r *MSTState) line(line string) {
 	lower := strings.ToLower(line)
-	if !mstWorth(lower) {
-		return
-	}
-	module := strings.Contains(lower, "mod") || strings.Contains(lower, "load") || strings.Contains(lower, "insert")
-	says := func(word string) bool { return strings.Contains(lower, word) } // cheaper than the expressions
-	failed := module && (says("fa") || says("not") || says("n't") || says("unable")) && mstFailed.MatchString(line)
+	failed := mstFailed.MatchString(line)
 	switch {
 	case strings.HasPrefix(lower, "mst modules:"), strings.HasPrefix(lower, "mst devices:"), strings.HasPrefix(lower, "pci devices:"):
 		r.act("status")
@@ -111,10 +96,10 @@ func (r *MSTState) line(line string) {
 		r.Fail(scan.CodeNoDevices, line, nil)
 	case strings.HasPrefix(lower, "starting mst"):
 		r.act("start")
-	case module && says("already") && mstWarn.MatchString(line):
+	case mstWarn.MatchString(line):
 		r.module(mstWarn.FindStringSubmatch(line)[1], true)
 		r.step(true)
-	case module && says("loading") && mstStep.MatchString(line):
+	case mstStep.MatchString(line):
 		m := mstStep.FindStringSubmatch(line)
 		loading := strings.EqualFold(m[1], "loading")
 		ok := !failed && !strings.HasPrefix(strings.ToLower(m[3]), "fail")
@@ -128,7 +113,7 @@ func (r *MSTState) line(line string) {
 			r.module(m[2], false)
 			r.Fail(CodeModuleLoad, line, nil)
 		}
-	case module && says("mst") && mstModule.MatchString(line):
+	case mstModule.MatchString(line):
 		m := mstModule.FindStringSubmatch(line)
 		r.act("status")
 		r.module(m[1], !strings.Contains(strings.ToLower(m[2]), "not"))
@@ -136,7 +121,7 @@ func (r *MSTState) line(line string) {
 		r.step(false)
 		r.module(r.begun, false)
 		r.Fail(CodeModuleLoad, line, nil)
-	case module && says("loaded") && esxiMST.MatchString(line):
+	case esxiMST.MatchString(line):
 		r.step(true)
 	default:
 		r.device(line)
@@ -145,11 +130,9 @@ func (r *MSTState) line(line string) {
 
 // device reads the rows of "mst status -v", and a device's line with the lines below it.
 func (r *MSTState) device(line string) {
-	if !strings.Contains(line, "(rev:") {
+	if m := mstRow.FindStringSubmatch(line); m == nil {
 		r.plainDevice(line)
-		return
-	}
-	if m := mstRow.FindStringSubmatch(line); m != nil {
+	} else {
 		r.act("status")
 		d := MSTDevice{PCIAddress: scan.PCI(m[4]), ChipRevision: &m[2]}
 		if !scan.IsNull(m[3]) {
@@ -174,15 +157,11 @@ func (r *MSTState) plainDevice(line string) {
 		return
 	}
 	last := &r.Devices[len(r.Devices)-1]
-	if strings.Contains(line, "dev.fn") && last.PCIAddress == nil {
-		if m := mstBus.FindStringSubmatch(line); m != nil {
-			last.PCIAddress = scan.PCI(m[1])
-		}
+	if m := mstBus.FindStringSubmatch(line); m != nil {
+		scan.Keep(&last.PCIAddress, scan.PCI(m[1]))
 	}
-	if strings.Contains(line, "Chip") && last.ChipRevision == nil {
-		if m := mstChip.FindStringSubmatch(line); m != nil {
-			last.ChipRevision = &m[1]
-		}
+	if m := mstChip.FindStringSubmatch(line); m != nil {
+		scan.Keep(&last.ChipRevision, &m[1])
 	}
 }
 

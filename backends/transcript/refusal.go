@@ -22,9 +22,6 @@ var (
 
 // refusal returns the code of a line that says that the device cannot be used, and the line without its mark.
 func refusal(line string) (code, words string) {
-	if !mayRefuse(line) {
-		return "", ""
-	}
 	words = strings.TrimSpace(line[len(marked.FindString(line)):])
 	switch {
 	case unsupported.MatchString(line):
@@ -35,21 +32,8 @@ func refusal(line string) (code, words string) {
 	return "", ""
 }
 
-// mayRefuse reports whether a line may match one of the regular expressions, which are slower than this check.
-func mayRefuse(line string) bool {
-	for _, word := range []string{"-E-", "pen", "upported", "UPPORTED", "uery"} {
-		if strings.Contains(line, word) {
-			return true
-		}
-	}
-	return false
-}
-
 // withoutRefusals removes the lines with refusals and passes them to fail: their words resemble labels ("open device:").
 func withoutRefusals(text string, fail func(line string) bool) string {
-	if !strings.Contains(text, "-E-") && !mayRefuse(text) {
-		return text
-	}
 	var b strings.Builder
 	for line := range scan.Lines(text) {
 		if !fail(line) {

@@ -50,13 +50,8 @@ func SMIQuery(text string) SMIQueryResult {
 	excerpt, found := &GPUQuery{}, false // of a text without a GPU line
 	gpu, section, understood := excerpt, "", false
 	pending := "" // a key whose value the terminal wrapped
-	name := ""    // the line before, if it is the name of a GPU, of which a terminal of 72 columns wraps the end
 	for raw := range scan.Lines(text) {
 		line := strings.TrimSpace(raw)
-		if name != "" && line != "" && raw[0] != ' ' && len(name)+len(raw) >= 72 && !strings.Contains(line, ":") {
-			line, gpu.ProductName = name+" "+line, nil
-		}
-		name = ""
 		if line == "" {
 			continue
 		}
@@ -94,9 +89,6 @@ func SMIQuery(text string) SMIQueryResult {
 		default:
 			if (gpuKeys.Set(gpu, key, value) || gpuKeys.Set(gpu, section+"/"+key, value)) && gpu == excerpt {
 				found = true
-			}
-			if key == "product name" && section == "" && raw[0] == ' ' {
-				name = raw
 			}
 		}
 	}

@@ -28,18 +28,12 @@ type TopoRow struct {
 	cells []string // links first, then affinities
 }
 
-// underline removes the sequences that underline the heading of a matrix; copies lose only their escape byte.
-var underline = strings.NewReplacer("[4m", " ", "[0m", " ")
-
 // Topo reads the matrix of nvidia-smi topo -m. Heading and rows may be wrapped.
 func Topo(text string) TopoResult {
 	t := topoParser{}
 	t.result = TopoResult{Columns: []string{}, Rows: []TopoRow{}, NICLegend: map[string]string{}}
 	t.result.Envelope, text = scan.Begin("nvidia_smi_topo", text)
 	for line := range scan.Lines(text) {
-		if strings.Contains(line, "m") && strings.Contains(line, "[") {
-			line = underline.Replace(line)
-		}
 		if words := strings.Fields(line); len(words) > 0 {
 			t.line(line, words)
 		} else {
@@ -159,12 +153,12 @@ var p2pGPU = regexp.MustCompile(`^GPU[0-9]+$`)
 
 // P2P reads the matrix of nvidia-smi topo -p2p r: "GPU0 GPU1" -> OK, CNS, GNS, TNS, NS, DR, U; nil if the text has none. The matrix ends
 // where the legend begins (public transcripts: NVIDIA/cuda-samples issue 284, LLMServe/DistServe issue 35). nvidia-smi underlines the
-// heading on a pipe too; public copies lost the escape sequences (recorded with driver 580.159.04).
+// heading on a pipe too (recorded with driver 580.159.04).
 func P2P(text string) map[string]string {
 	var columns []string
 	var out map[string]string
 	for line := range scan.Lines(scan.Normalize(text)) {
-		words := strings.Fields(underline.Replace(line))
+		words := strings.Fields(line)
 		switch {
 		case len(words) == 0:
 		case strings.HasPrefix(words[0], "Legend"):
