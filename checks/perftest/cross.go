@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
@@ -71,34 +69,26 @@ func CrossPairs(rails [][]Node, expect func(from, to string) string) []CrossPair
 func (r *Runner) Cross(ctx context.Context, pairs []CrossPair) ([]Measurement, error) {
 	var mu sync.Mutex
 	var all []Measurement
-	var g errgroup.Group
-	g.SetLimit(crossParallel)
-	tell := func(p Pair, m *Measurement) { // mu must be held
+	tell := func(p Pair, m *Measurement) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m != nil {
+			all = append(all, *m)
+		}
 		if r.Progress != nil {
 			left, _ := CrossCost(len(pairs) - len(all))
 			r.Progress(Progress{Pairs: len(pairs), Left: left, Round: 1, Rounds: 1, Done: len(all), Total: len(pairs), Pair: p, Test: CrossRail, Result: m})
 		}
 	}
-	for _, p := range pairs {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			mu.Lock()
-			tell(p.Pair, nil)
-			mu.Unlock()
-			m := r.cross(ctx, p)
-			if err := ctx.Err(); err != nil {
-				return err // an interrupted test has no result
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, m)
-			tell(p.Pair, &m)
-			return nil
-		})
-	}
-	err := g.Wait()
+	err := inRounds(ctx, [][]CrossPair{pairs}, crossParallel, func(_, _ int, p CrossPair) error {
+		tell(p.Pair, nil)
+		m := r.cross(ctx, p)
+		if err := ctx.Err(); err != nil {
+			return err // an interrupted test has no result
+		}
+		tell(p.Pair, &m)
+		return nil
+	})
 	slices.SortStableFunc(all, func(a, b Measurement) int { return strings.Compare(a.Pair(), b.Pair()) })
 	return all, err
 }

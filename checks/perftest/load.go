@@ -212,27 +212,23 @@ func (m *Measurement) uncongested(c Class) bool {
 
 // nodeCounters reads the counters of all nodes of a round, by VM.
 func (r *Runner) nodeCounters(ctx context.Context, round []Pair) map[string]Counters {
-	out := map[string]Counters{}
-	var mu sync.Mutex
-	var g errgroup.Group
-	g.SetLimit(asWide)
-	seen := map[string]bool{}
+	var nodes []Node
 	for _, p := range round {
 		for _, n := range []Node{p.Client, p.Server} {
-			if seen[n.VM] {
-				continue
+			if !slices.ContainsFunc(nodes, func(o Node) bool { return o.VM == n.VM }) {
+				nodes = append(nodes, n)
 			}
-			seen[n.VM] = true
-			g.Go(func() error {
-				c, _ := r.readCounters(ctx, n) // unreadable counters are left out
-				mu.Lock()
-				defer mu.Unlock()
-				out[n.VM] = c
-				return nil
-			})
 		}
 	}
-	_ = g.Wait()
+	out := map[string]Counters{}
+	var mu sync.Mutex
+	_ = inRounds(ctx, [][]Node{nodes}, asWide, func(_, _ int, n Node) error {
+		c, _ := r.readCounters(ctx, n) // unreadable counters are left out
+		mu.Lock()
+		defer mu.Unlock()
+		out[n.VM] = c
+		return nil
+	})
 	return out
 }
 

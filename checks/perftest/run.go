@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -164,51 +162,46 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 				Between: r.Between, Bonds: r.Bonds, BondTime: r.BondTime, Result: m})
 		}
 	}
-	for i, round := range rounds {
-		var g errgroup.Group
-		for k, p := range round {
-			g.Go(func() error {
-				ctx := backends.WithReads(ctx)
-				path, silent := r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
-				way := path
-				host := map[string]*Measurement{} // what GPU memory is compared with
-				for _, test := range r.tests(p) {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					tell(i, p, test, nil, Fabric{})
-					var m Measurement
-					var f Fabric
-					base, gpu := strings.CutSuffix(test, useCUDA)
-					switch {
-					case silent:
-						m = r.unheard(p, test, r.port()+k)
-					case !strings.HasSuffix(test, inContainer) && p.Refusal() != "":
-						m = r.blank(p, test)
-						m.refused(p)
-					case gpu:
-						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
-					default:
-						m, f = r.repeated(ctx, p, test, r.port()+k)
-						host[test] = &m
-					}
-					if err := ctx.Err(); err != nil {
-						return err // an interrupted test has no result
-					}
-					m.smallFrames(way, p)
-					m.Path, path = path, nil // once per pair
-					tell(i, p, test, &m, f)
-				}
-				return nil
-			})
+	err := inRounds(ctx, rounds, 0, func(i, k int, p Pair) error {
+		ctx := backends.WithReads(ctx)
+		path, silent := r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
+		way := path
+		host := map[string]*Measurement{} // what GPU memory is compared with
+		for _, test := range r.tests(p) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			tell(i, p, test, nil, Fabric{})
+			var m Measurement
+			var f Fabric
+			base, gpu := strings.CutSuffix(test, useCUDA)
+			switch {
+			case silent:
+				m = r.unheard(p, test, r.port()+k)
+			case !strings.HasSuffix(test, inContainer) && p.Refusal() != "":
+				m = r.blank(p, test)
+				m.refused(p)
+			case gpu:
+				m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
+			default:
+				m, f = r.repeated(ctx, p, test, r.port()+k)
+				host[test] = &m
+			}
+			if err := ctx.Err(); err != nil {
+				return err // an interrupted test has no result
+			}
+			m.smallFrames(way, p)
+			m.Path, path = path, nil // once per pair
+			tell(i, p, test, &m, f)
 		}
-		if err := g.Wait(); err != nil {
-			return all, err
-		}
+		return nil
+	})
+	if err != nil {
+		return all, err
 	}
 	r.rejudge(all, ways)
 	compare(all, r.Mode)
-	return all, ctx.Err()
+	return all, nil
 }
 
 // rounds returns the pairs that are measured concurrently.

@@ -1,9 +1,13 @@
 package perftest
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A Node is one end of a measurement: the RDMA device in a guest, and the host port of its traffic.
@@ -265,6 +269,27 @@ func firstFit[T any](items []T, keys func(T) []string) [][]T {
 		}
 	}
 	return rounds
+}
+
+// inRounds runs items round by round; those of a round run concurrently, at most so many at once (0: all). It ends with the first
+// error of a round, or with that of ctx.
+func inRounds[T any](ctx context.Context, rounds [][]T, atOnce int, run func(round, at int, item T) error) error {
+	for i, round := range rounds {
+		var g errgroup.Group
+		g.SetLimit(cmp.Or(atOnce, -1))
+		for k, item := range round {
+			g.Go(func() error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				return run(i, k, item)
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // grouped groups items by their keys, in the order in which the keys occur.

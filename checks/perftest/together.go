@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -92,33 +90,22 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 				Done: len(out), Total: len(all), Pair: shown, Test: r.common(b, own) + " " + LoadRails, Result: m})
 		}
 	}
-	for i, round := range rounds {
+	err := inRounds(ctx, rounds, 0, func(i, k int, b bond) error {
+		tell(i, b, nil)
+		test, port := r.common(b, own), r.port()
+		for _, before := range rounds[i][:k] {
+			port += len(before)
+		}
+		m := r.bond(ctx, b, port, test, func(p Pair) float64 {
+			return cmp.Or(own[p.String()+" "+test], own[p.String()+" "+r.best(p, own)])
+		})
 		if err := ctx.Err(); err != nil {
-			return out, err
+			return err // an interrupted test has no result
 		}
-		var g errgroup.Group
-		port := r.port()
-		for _, b := range round {
-			first := port
-			port += len(b)
-			g.Go(func() error {
-				tell(i, b, nil)
-				test := r.common(b, own)
-				m := r.bond(ctx, b, first, test, func(p Pair) float64 {
-					return cmp.Or(own[p.String()+" "+test], own[p.String()+" "+r.best(p, own)])
-				})
-				if err := ctx.Err(); err != nil {
-					return err // an interrupted test has no result
-				}
-				tell(i, b, &m)
-				return nil
-			})
-		}
-		if err := g.Wait(); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
+		tell(i, b, &m)
+		return nil
+	})
+	return out, err
 }
 
 // best returns the bandwidth test with the highest result of a rail alone: with GPU memory if that was measured.
@@ -211,15 +198,10 @@ func (r *Runner) bondCounters(ctx context.Context, b bond) []Sides {
 	if !r.Loss && r.HostCounters == nil {
 		return out
 	}
-	var g errgroup.Group
-	g.SetLimit(asWide)
-	for i, p := range b {
-		g.Go(func() error {
-			out[i] = r.both(ctx, p)
-			return nil
-		})
-	}
-	_ = g.Wait() // unreadable counters are left out
+	_ = inRounds(ctx, [][]Pair{b}, asWide, func(_, i int, p Pair) error {
+		out[i] = r.both(ctx, p)
+		return nil
+	})
 	return out
 }
 
