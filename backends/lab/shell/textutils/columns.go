@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
 func sortLines(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("u n r V k: t: f b")
+	o, err := p.Options("u n r")
 	if err != nil {
 		return p.Usage(2, err)
 	}
@@ -24,26 +23,11 @@ func sortLines(ctx context.Context, p *sh.Proc) int {
 		lines(ctx, r, func(line string) bool { all = append(all, line); return true })
 		return 0
 	})
-	key := func(s string) string {
-		if o.Value("k") == "" {
-			return s
-		}
-		n, _ := strconv.Atoi(strings.TrimRight(strings.SplitN(o.Value("k"), ",", 2)[0], "nrV"))
-		f := strings.Fields(s)
-		if t := o.Value("t"); t != "" {
-			f = strings.Split(s, t)
-		}
-		if n < 1 || n > len(f) {
-			return ""
-		}
-		return f[n-1]
-	}
 	slices.SortStableFunc(all, func(a, b string) int {
-		ka, kb := key(a), key(b)
-		c := cmp.Compare(ka, kb)
-		if o.Has("n", "V") || strings.HasSuffix(o.Value("k"), "n") {
-			x, _ := strconv.ParseFloat(leadingNumber(ka), 64)
-			y, _ := strconv.ParseFloat(leadingNumber(kb), 64)
+		c := cmp.Compare(a, b)
+		if o.Has("n") {
+			x, _ := strconv.Atoi(a)
+			y, _ := strconv.Atoi(b)
 			c = cmp.Or(cmp.Compare(x, y), c)
 		}
 		if o.Has("r") {
@@ -58,15 +42,6 @@ func sortLines(ctx context.Context, p *sh.Proc) int {
 		p.Printf("%s\n", line)
 	}
 	return status
-}
-
-func leadingNumber(s string) string {
-	s = strings.TrimSpace(s)
-	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsDigit(r) && r != '.' && r != '-' })
-	if end < 0 {
-		return s
-	}
-	return s[:end]
 }
 
 // fieldSet parses a list of fields: 1,3-5,7-.
@@ -98,11 +73,11 @@ func fieldSet(s string) (func(int) bool, error) {
 }
 
 func cut(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("d: f: c: b: s delimiter: fields: output-delimiter:")
+	o, err := p.Options("d: f: c:")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	list := o.Value("f", "fields", "c", "b")
+	list := o.Value("f", "c")
 	if list == "" {
 		return p.Usage(1, errors.New("you must specify a list of bytes, characters, or fields"))
 	}
@@ -110,19 +85,17 @@ func cut(ctx context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	sep := o.Value("d", "delimiter")
+	sep := o.Value("d")
 	if sep == "" {
 		sep = "\t"
 	}
 	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
 		lines(ctx, r, func(line string) bool {
 			parts, join := strings.Split(line, sep), sep
-			if o.Has("c", "b") {
+			if o.Has("c") {
 				parts, join = strings.Split(line, ""), ""
 			} else if !strings.Contains(line, sep) {
-				if !o.Has("s") {
-					p.Printf("%s\n", line)
-				}
+				p.Printf("%s\n", line)
 				return true
 			}
 			var kept []string
@@ -130,9 +103,6 @@ func cut(ctx context.Context, p *sh.Proc) int {
 				if want(i + 1) {
 					kept = append(kept, part)
 				}
-			}
-			if d := o.Value("output-delimiter"); d != "" {
-				join = d
 			}
 			p.Printf("%s\n", strings.Join(kept, join))
 			return true

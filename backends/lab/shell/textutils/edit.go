@@ -75,8 +75,7 @@ func regex(expr string, extended bool) (*regexp.Regexp, error) {
 }
 
 func grep(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("E F G P q v i c l L o w x h H n s r R a m: e: A: quiet silent invert-match ignore-case count fixed-strings extended-regexp " +
-		"only-matching word-regexp line-regexp color: no-messages")
+	o, err := p.Options("E F q v i c l o w h n s e:")
 	if err != nil {
 		return p.Usage(2, err)
 	}
@@ -91,10 +90,7 @@ func grep(ctx context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Fail(2, "%v", err)
 	}
-	quiet := o.Has("q", "quiet", "silent")
-	if names, err = expandDirs(p, o, names); err != nil {
-		return p.Fail(2, "%s", vfs.Reason(err))
-	}
+	quiet := o.Has("q")
 	found, trouble := false, 0
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -102,21 +98,21 @@ func grep(ctx context.Context, p *sh.Proc) int {
 	for _, name := range names {
 		r, err := p.Input(name)
 		if err != nil {
-			if !o.Has("s", "no-messages") {
+			if !o.Has("s") {
 				p.Errorf("%s: %s", name, vfs.Reason(err))
 			}
 			trouble = 2
 			continue
 		}
 		prefix := ""
-		if (len(names) > 1 || o.Has("H", "r", "R")) && !o.Has("h") {
+		if len(names) > 1 && !o.Has("h") {
 			prefix = name + ":"
 		}
 		n, line := 0, 0
 		lines(ctx, r, func(s string) bool {
 			line++
 			hits := match.FindAllString(s, -1)
-			if (hits != nil) == o.Has("v", "invert-match") {
+			if (hits != nil) == o.Has("v") {
 				return true
 			}
 			found = true
@@ -128,21 +124,21 @@ func grep(ctx context.Context, p *sh.Proc) int {
 			switch {
 			case quiet:
 				return false
-			case o.Has("c", "count", "l", "L"):
-			case o.Has("o", "only-matching"):
+			case o.Has("c", "l"):
+			case o.Has("o"):
 				for _, h := range hits {
 					p.Printf("%s%s%s\n", prefix, number, h)
 				}
 			default:
 				p.Printf("%s%s%s\n", prefix, number, s)
 			}
-			return !(o.Has("l") || o.Value("m") == fmt.Sprint(n))
+			return !o.Has("l")
 		})
 		switch {
 		case quiet:
-		case o.Has("l") && n > 0, o.Has("L") && n == 0:
+		case o.Has("l") && n > 0:
 			p.Printf("%s\n", name)
-		case o.Has("c", "count"):
+		case o.Has("c"):
 			p.Printf("%s%d\n", prefix, n)
 		}
 	}
@@ -158,10 +154,10 @@ func grep(ctx context.Context, p *sh.Proc) int {
 func grepMatcher(p *sh.Proc, o sh.Options, patterns []string) (*regexp.Regexp, error) {
 	var alternatives []string
 	for _, pattern := range patterns {
-		if o.Has("F", "fixed-strings") {
+		if o.Has("F") {
 			pattern = regexp.QuoteMeta(pattern)
 		} else {
-			re, err := regex(pattern, o.Has("E", "P", "extended-regexp"))
+			re, err := regex(pattern, o.Has("E"))
 			if err != nil {
 				return nil, fmt.Errorf("%s: invalid regular expression", pattern)
 			}
@@ -170,64 +166,31 @@ func grepMatcher(p *sh.Proc, o sh.Options, patterns []string) (*regexp.Regexp, e
 		alternatives = append(alternatives, "(?:"+pattern+")")
 	}
 	expr := strings.Join(alternatives, "|")
-	if o.Has("w", "word-regexp") {
+	if o.Has("w") {
 		expr = `\b(?:` + expr + `)\b`
 	}
-	if o.Has("x", "line-regexp") {
-		expr = `^(?:` + expr + `)$`
-	}
-	if o.Has("i", "ignore-case") {
+	if o.Has("i") {
 		expr = "(?i)" + expr
 	}
 	return compile(expr)
 }
 
-func expandDirs(p *sh.Proc, o sh.Options, names []string) ([]string, error) {
-	if !o.Has("r", "R") {
-		return names, nil
-	}
-	if len(names) == 0 {
-		names = []string{"."}
-	}
-	var all []string
-	for _, name := range names {
-		info, err := p.Sys.FS.Stat(p.User.Cred(), p.Path(name))
-		if err != nil || !info.IsDir() {
-			all = append(all, name)
-			continue
-		}
-		base := p.Path(name)
-		err = p.Sys.FS.Walk(p.User.Cred(), base, func(file string, i vfs.Info) error {
-			if i.Mode().IsRegular() {
-				all = append(all, path.Join(name, strings.TrimPrefix(file, base)))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// sed supports the commands s, d, p and q with a line number, $, /regex/ or a range of these as address, and the options -n, -i
-// and -E.
+// sed supports the commands s, d and p with $ or /regex/ as address, and the options -n, -i and -E.
 func sed(ctx context.Context, p *sh.Proc) int {
 	args := p.Args
-	inPlace, suffix := false, ""
+	inPlace := false
 	for i, a := range args {
-		// GNU sed accepts the suffix of -i only in the same argument.
-		if strings.HasPrefix(a, "-i") && i > 0 {
-			inPlace, suffix = true, a[2:]
+		if a == "-i" && i > 0 {
+			inPlace = true
 			args = append(append([]string{}, args[:i]...), args[i+1:]...)
 			break
 		}
 	}
-	o, err := p.With(args...).Options("n E r e: s expression: quiet regexp-extended")
+	o, err := p.With(args...).Options("n E e:")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	scripts, names := append(o.Values("e"), o.Values("expression")...), o.Args
+	scripts, names := o.Values("e"), o.Args
 	if len(scripts) == 0 {
 		if len(names) == 0 {
 			return p.Usage(1, errors.New("no script specified"))
@@ -236,7 +199,7 @@ func sed(ctx context.Context, p *sh.Proc) int {
 	}
 	var program []sedCommand
 	for _, s := range scripts {
-		commands, err := parseSed(s, o.Has("E", "r", "regexp-extended"))
+		commands, err := parseSed(s, o.Has("E"))
 		if err != nil {
 			return p.Errorf("-e expression #1, %v", err)
 		}
@@ -246,26 +209,20 @@ func sed(ctx context.Context, p *sh.Proc) int {
 		return p.Errorf("no input files")
 	}
 	return p.EachInput(names, func(name string, r io.Reader) int {
-		out, status := runSed(ctx, r, program, o.Has("n", "quiet")), 0
+		out, status := runSed(ctx, r, program, o.Has("n")), 0
 		if !inPlace {
 			_, _ = io.WriteString(p.Stdout, out)
 			return status
 		}
-		return replaceFile(p, name, suffix, out)
+		return replaceFile(p, name, out)
 	})
 }
 
-func replaceFile(p *sh.Proc, name, suffix, data string) int {
+func replaceFile(p *sh.Proc, name, data string) int {
 	c, f := p.User.Cred(), p.Sys.FS
 	info, err := f.Stat(c, p.Path(name))
 	if err != nil {
 		return p.Errorf("couldn't edit %s: %s", name, vfs.Reason(err))
-	}
-	if suffix != "" {
-		old, _ := f.ReadFile(c, p.Path(name))
-		if err := f.WriteFile(c, p.Path(name)+suffix, old, info.Mode().Perm()); err != nil {
-			return p.Errorf("couldn't open file %s: %s", name+suffix, vfs.Reason(err))
-		}
 	}
 	tmp := path.Join(path.Dir(p.Path(name)), "sedAb3xYz")
 	if err := f.WriteFile(c, tmp, []byte(data), fs.FileMode(0o600)); err != nil {

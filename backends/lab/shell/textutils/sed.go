@@ -5,38 +5,17 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
-type sedAddress struct {
-	line int // 0: none
-	last bool
-	re   *regexp.Regexp
-}
-
-func (a sedAddress) set() bool { return a.line > 0 || a.last || a.re != nil }
-
-func (a sedAddress) matches(n int, last bool, s string) bool {
-	switch {
-	case a.re != nil:
-		return a.re.MatchString(s)
-	case a.last:
-		return last
-	}
-	return a.line == n
-}
-
+// A sedCommand is d, p or s, for the last line, the lines that match an expression, or all.
 type sedCommand struct {
-	from, to sedAddress
-	negate   bool
-	verb     byte
-	re       *regexp.Regexp
-	with     string
-	global   bool
-	print    bool
-	text     string // text of a, i and c
-	inside   bool   // state: inside the range
+	last          bool
+	at            *regexp.Regexp
+	verb          byte
+	re            *regexp.Regexp
+	with          string
+	global, print bool
 }
 
 func parseSed(script string, extended bool) ([]sedCommand, error) {
@@ -49,27 +28,25 @@ func parseSed(script string, extended bool) ([]sedCommand, error) {
 		}
 		var c sedCommand
 		var err error
-		if c.from, rest, err = parseAddress(rest, extended); err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(rest, ",") && c.from.set() {
-			if c.to, rest, err = parseAddress(rest[1:], extended); err != nil {
+		if rest[0] == '$' {
+			c.last, rest = true, rest[1:]
+		} else if rest[0] == '/' {
+			expr, after, ok := delimited(rest[1:], '/')
+			if !ok {
+				return nil, fmt.Errorf("char %d: unterminated address regex", len(script))
+			}
+			if c.at, err = regex(expr, extended); err != nil {
 				return nil, err
 			}
+			rest = after
 		}
 		rest = strings.TrimLeft(rest, " ")
-		if strings.HasPrefix(rest, "!") {
-			c.negate, rest = true, strings.TrimLeft(rest[1:], " ")
-		}
 		if rest == "" {
 			return nil, fmt.Errorf("char %d: missing command", len(script))
 		}
 		c.verb, rest = rest[0], rest[1:]
 		switch c.verb {
-		case 'd', 'p', 'q':
-		case 'a', 'i', 'c':
-			text := strings.TrimLeft(strings.TrimPrefix(rest, `\`), " \t\n")
-			c.text, rest, _ = strings.Cut(text, "\n")
+		case 'd', 'p':
 		case 's':
 			if rest, err = c.parseSubst(rest, extended); err != nil {
 				return nil, err
@@ -79,30 +56,6 @@ func parseSed(script string, extended bool) ([]sedCommand, error) {
 		}
 		list = append(list, c)
 	}
-}
-
-func parseAddress(s string, extended bool) (sedAddress, string, error) {
-	var a sedAddress
-	switch {
-	case s == "":
-	case s[0] == '$':
-		a.last, s = true, s[1:]
-	case s[0] == '/':
-		expr, rest, ok := delimited(s[1:], '/')
-		if !ok {
-			return a, "", fmt.Errorf("char %d: unterminated address regex", len(s))
-		}
-		re, err := regex(expr, extended)
-		if err != nil {
-			return a, "", err
-		}
-		a.re, s = re, rest
-	default:
-		end := len(s) - len(strings.TrimLeft(s, "0123456789"))
-		a.line, _ = strconv.Atoi(s[:end])
-		s = s[end:]
-	}
-	return a, s, nil
 }
 
 // delimited splits s at the first unescaped delimiter.
@@ -125,85 +78,30 @@ func delimited(s string, d byte) (part, rest string, ok bool) {
 	return "", "", false
 }
 
-func (c *sedCommand) parseSubst(s string, extended bool) (string, error) {
-	if s == "" {
-		return "", fmt.Errorf("char 1: unterminated `s' command")
+func (c *sedCommand) parseSubst(s string, extended bool) (rest string, err error) {
+	ok, expr, with := s != "", "", ""
+	if ok {
+		expr, rest, ok = delimited(s[1:], s[0])
 	}
-	expr, rest, ok := delimited(s[1:], s[0])
-	with := ""
 	if ok {
 		with, rest, ok = delimited(rest, s[0])
 	}
 	if !ok {
 		return "", fmt.Errorf("char %d: unterminated `s' command", len(s)+1)
 	}
-	prefix := ""
-	for rest != "" && strings.ContainsRune("gpIi", rune(rest[0])) {
-		switch rest[0] {
-		case 'g':
-			c.global = true
-		case 'p':
-			c.print = true
-		default:
-			prefix = "(?i)"
-		}
+	for rest != "" && strings.ContainsRune("gp", rune(rest[0])) {
+		c.global, c.print = c.global || rest[0] == 'g', c.print || rest[0] == 'p'
 		rest = rest[1:]
 	}
 	if rest != "" && !strings.ContainsRune(" ;\n}", rune(rest[0])) {
 		return "", fmt.Errorf("char %d: unknown option to `s'", len(s))
 	}
-	re, err := regex(expr, extended)
-	if err != nil {
-		return "", err
-	}
-	if c.re, err = regexp.Compile(prefix + re.String()); err != nil {
-		return "", err
-	}
-	c.with = goTemplate(with)
-	return rest, nil
+	c.re, err = regex(expr, extended)
+	c.with = sedGroup.ReplaceAllString(strings.ReplaceAll(with, "$", "$$"), "$${$1}")
+	return rest, err
 }
 
-// goTemplate converts sed's & and \1 to Go's ${0} and ${1}.
-func goTemplate(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '$':
-			b.WriteString("$$")
-		case s[i] == '&':
-			b.WriteString("${0}")
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-			switch {
-			case s[i] >= '0' && s[i] <= '9':
-				fmt.Fprintf(&b, "${%c}", s[i])
-			case s[i] == 'n':
-				b.WriteByte('\n')
-			case s[i] == 't':
-				b.WriteByte('\t')
-			default:
-				b.WriteByte(s[i])
-			}
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-func (c *sedCommand) applies(n int, last bool, s string) bool {
-	hit := true
-	switch {
-	case c.to.set() && c.inside:
-		c.inside = !c.to.matches(n, last, s)
-	case c.to.set():
-		hit = c.from.matches(n, last, s)
-		c.inside = hit && (c.to.line == 0 || c.to.line > n)
-	case c.from.set():
-		hit = c.from.matches(n, last, s)
-	}
-	return hit != c.negate
-}
+var sedGroup = regexp.MustCompile(`\\([0-9])`) // Go's ${1}
 
 func (c *sedCommand) substitute(s string) (string, bool) {
 	if c.global {
@@ -219,46 +117,27 @@ func (c *sedCommand) substitute(s string) (string, bool) {
 func runSed(ctx context.Context, r io.Reader, program []sedCommand, silent bool) string {
 	var all []string
 	lines(ctx, r, func(line string) bool { all = append(all, line); return true })
-	commands := append([]sedCommand(nil), program...)
-	var out, after strings.Builder
+	var out strings.Builder
 	for i, s := range all {
-		deleted, quit := false, false
-		after.Reset()
-		for k := range commands {
-			c := &commands[k]
-			if !c.applies(i+1, i == len(all)-1, s) {
+		deleted := false
+		for _, c := range program {
+			if deleted || c.last && i < len(all)-1 || c.at != nil && !c.at.MatchString(s) {
 				continue
 			}
 			switch c.verb {
 			case 'd':
 				deleted = true
-			case 'q':
-				quit = true
 			case 'p':
 				out.WriteString(s + "\n")
-			case 'i':
-				out.WriteString(c.text + "\n")
-			case 'a':
-				after.WriteString(c.text + "\n")
-			case 'c':
-				out.WriteString(c.text + "\n")
-				deleted = true
 			case 's':
 				changed := false
 				if s, changed = c.substitute(s); changed && c.print {
 					out.WriteString(s + "\n")
 				}
 			}
-			if deleted || quit {
-				break
-			}
 		}
 		if !deleted && !silent {
 			out.WriteString(s + "\n")
-		}
-		out.WriteString(after.String())
-		if quit {
-			break
 		}
 	}
 	return out.String()

@@ -48,16 +48,11 @@ func lines(ctx context.Context, r io.Reader, do func(line string) bool) {
 var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
 
 func cat(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("n u A v e t")
+	o, err := p.Options("")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	n := 0
 	return p.EachInput(o.Args, func(name string, r io.Reader) int {
-		if o.Has("n") {
-			lines(ctx, r, func(line string) bool { n++; p.Printf("%6d\t%s\n", n, line); return true })
-			return 0
-		}
 		if _, err := sh.Copy(p.Stdout, r); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
 			return p.Errorf("%s: %s", name, vfs.Reason(err))
 		}
@@ -65,17 +60,17 @@ func cat(ctx context.Context, p *sh.Proc) int {
 	})
 }
 
-// count parses the options -n N, -N and -c N.
+// count parses the options -n N and -N.
 func count(p *sh.Proc) (o sh.Options, n int, plus bool, err error) {
 	q := p
 	if len(p.Args) > 1 && len(p.Args[1]) > 1 && p.Args[1][0] == '-' && unicode.IsDigit(rune(p.Args[1][1])) {
 		q = p.With(append([]string{p.Args[0], "-n", p.Args[1][1:]}, p.Args[2:]...)...)
 	}
-	if o, err = q.Options("n: c: q v f F lines: bytes:"); err != nil {
+	if o, err = q.Options("n: q"); err != nil {
 		return
 	}
 	n = 10
-	if v := o.Value("n", "c", "lines", "bytes"); v != "" {
+	if v := o.Value("n"); v != "" {
 		plus = strings.HasPrefix(v, "+")
 		if n, err = strconv.Atoi(strings.TrimPrefix(v, "+")); err != nil {
 			err = fmt.Errorf("invalid number of lines: '%s'", v)
@@ -90,10 +85,6 @@ func head(ctx context.Context, p *sh.Proc) int {
 		return p.Usage(1, err)
 	}
 	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
-		if o.Has("c", "bytes") {
-			_, _ = io.CopyN(p.Stdout, r, int64(n))
-			return 0
-		}
 		left := n
 		if left > 0 {
 			lines(ctx, r, func(line string) bool { p.Printf("%s\n", line); left--; return left > 0 })
@@ -107,12 +98,7 @@ func tail(ctx context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	status := p.EachInput(o.Args, func(_ string, r io.Reader) int {
-		if o.Has("c", "bytes") {
-			data, _ := io.ReadAll(r)
-			_, _ = p.Stdout.Write(data[max(0, len(data)-n):])
-			return 0
-		}
+	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
 		var all []string
 		lines(ctx, r, func(line string) bool { all = append(all, line); return true })
 		from := len(all) - n
@@ -124,28 +110,20 @@ func tail(ctx context.Context, p *sh.Proc) int {
 		}
 		return 0
 	})
-	if o.Has("f", "F") {
-		<-ctx.Done()
-	}
-	return status
 }
 
 func wc(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("l w c m lines words bytes")
+	o, err := p.Options("l c")
 	if err != nil {
 		return p.Usage(1, err)
 	}
 	return p.EachInput(o.Args, func(name string, r io.Reader) int {
 		data, _ := io.ReadAll(r)
 		var cols []string
-		all := !o.Has("l", "w", "c", "m", "lines", "words", "bytes")
-		if all || o.Has("l", "lines") {
+		if !o.Has("c") {
 			cols = append(cols, strconv.Itoa(bytes.Count(data, []byte("\n"))))
 		}
-		if all || o.Has("w", "words") {
-			cols = append(cols, strconv.Itoa(len(bytes.Fields(data))))
-		}
-		if all || o.Has("c", "m", "bytes") {
+		if !o.Has("l") {
 			cols = append(cols, strconv.Itoa(len(data)))
 		}
 		if name != "-" {
