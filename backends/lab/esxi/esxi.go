@@ -4,11 +4,9 @@ package esxi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -166,11 +164,6 @@ func (h *Host) Connect() sshd.Verdict {
 
 func (h *Host) note(f fault.Rule) {
 	h.world.Log.Note(world.Event{What: world.FaultApplied, Host: h.name, Detail: f.Rule})
-}
-
-// Forward implements sshd.Machine. ESXi does not support forwarding.
-func (h *Host) Forward(context.Context, string) (net.Conn, error) {
-	return nil, errors.New("administratively prohibited: open failed")
 }
 
 // Banner implements sshd.Machine.

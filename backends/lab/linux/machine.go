@@ -3,9 +3,7 @@ package linux
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -268,14 +266,6 @@ func (m *Machine) address() string {
 
 // Connect implements sshd.Machine.
 func (m *Machine) Connect() sshd.Verdict { return m.site.connect(m.cfg.VM) }
-
-// Forward implements sshd.Machine.
-func (m *Machine) Forward(ctx context.Context, addr string) (net.Conn, error) {
-	if m.site.Forward == nil {
-		return nil, errors.New("administratively prohibited: open failed")
-	}
-	return m.site.Forward(ctx, addr)
-}
 
 // Banner implements sshd.Machine.
 func (m *Machine) Banner() string { return m.distro.banner }

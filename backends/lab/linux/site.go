@@ -1,8 +1,6 @@
 package linux
 
 import (
-	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,9 +17,7 @@ import (
 
 // Site is the state shared by the guests of a lab: the world, the network between the guests, and the running tests.
 type Site struct {
-	World *world.World
-	// Forward opens connections for clients that use a guest as a jump host; nil: not allowed.
-	Forward func(ctx context.Context, addr string) (net.Conn, error)
+	World   *world.World
 	Scripts *sh.Scripts // cache of all guests; may be nil
 
 	meeting perftest.Meeting

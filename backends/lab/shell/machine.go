@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxi"
@@ -83,11 +82,6 @@ func (m *machine) Login(u sh.User, s *sh.Session) *sh.Proc { return m.built().Lo
 
 // Connect implements sshd.Machine.
 func (m *machine) Connect() sshd.Verdict { return m.built().Connect() }
-
-// Forward implements sshd.Machine.
-func (m *machine) Forward(ctx context.Context, addr string) (net.Conn, error) {
-	return m.built().Forward(ctx, addr)
-}
 
 // Banner implements sshd.Machine.
 func (m *machine) Banner() string { return m.built().Banner() }

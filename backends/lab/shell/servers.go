@@ -12,7 +12,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -58,7 +57,7 @@ func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	if s.listen == "" {
 		s.listen = "127.0.0.1"
 	}
-	s.site = &linux.Site{World: w, Forward: s.forward, Scripts: sh.NewScripts()}
+	s.site = &linux.Site{World: w, Scripts: sh.NewScripts()}
 	w.Watch(s.follow)
 	var hosts, vms []string
 	w.View(func(st *world.State) {
@@ -200,22 +199,6 @@ func (s *Servers) follow(e world.Event) {
 	for _, m := range concerned {
 		m.update()
 	}
-}
-
-// forward opens a connection for a guest that is used as a jump host. Only the lab's own servers are allowed.
-func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
-	s.mu.Lock()
-	known := false
-	for _, endpoints := range []map[string]*endpoint{s.guests, s.hosts} {
-		for _, d := range endpoints {
-			known = known || d.server.Addr() == addr
-		}
-	}
-	s.mu.Unlock()
-	if !known {
-		return nil, syscall.ECONNREFUSED
-	}
-	return s.Dial(ctx, addr)
 }
 
 // Dial connects to the address of a server.

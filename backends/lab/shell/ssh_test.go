@@ -204,32 +204,6 @@ func TestSubsystemsAreRefused(t *testing.T) {
 	}
 }
 
-func TestJumpHost(t *testing.T) {
-	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
-	jump := l.dial("vm-01", "ubuntu")
-	addr, err := l.servers.Guest("vm-02")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := jump.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cc, chans, reqs, err := ssh.NewClientConn(conn, addr, l.config("ubuntu"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := ssh.NewClient(cc, chans, reqs)
-	defer c.Close()
-	if got := ok(t, c, "hostname"); got != "vm-02\n" {
-		t.Errorf("got %q", got)
-	}
-	if c, err := jump.Dial("tcp", "192.0.2.1:22"); err == nil {
-		_ = c.Close()
-		t.Error("the lab let a connection out")
-	}
-}
-
 func TestNobodyAnswersWhileTheGuestIsDown(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")

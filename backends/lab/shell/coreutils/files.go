@@ -168,7 +168,7 @@ func mkdir(_ context.Context, p *sh.Proc) int {
 	}
 	perm := fs.FileMode(0o755)
 	if m := o.Value("m", "mode"); m != "" {
-		if perm, err = parseMode(m, fs.ModeDir|0o755); err != nil {
+		if perm, err = parseMode(m); err != nil {
 			return p.Errorf("invalid mode '%s'", m)
 		}
 	}

@@ -2,7 +2,6 @@ package coreutils
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -114,10 +113,6 @@ func checksum(_ context.Context, p *sh.Proc) int {
 		data, err := io.ReadAll(r)
 		if err != nil {
 			return p.Errorf("%s: %s", name, vfs.Reason(err))
-		}
-		if p.Name() == "md5sum" {
-			p.Printf("%x  %s\n", md5.Sum(data), name)
-			return 0
 		}
 		p.Printf("%x  %s\n", sha256.Sum256(data), name)
 		return 0

@@ -21,58 +21,16 @@ func letters(n int) string {
 	return string(b)
 }
 
-// parseMode parses an octal or symbolic mode ("u=rw,go-w", "+x"). Symbolic modes change have.
-func parseMode(s string, have fs.FileMode) (fs.FileMode, error) {
-	if n, err := strconv.ParseUint(s, 8, 12); err == nil {
-		mode := fs.FileMode(n & 0o777)
-		for bit, special := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-			if n&bit != 0 {
-				mode |= special
-			}
-		}
-		return mode, nil
-	}
-	mode := have & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
-	for _, clause := range strings.Split(s, ",") {
-		at := strings.IndexAny(clause, "+-=")
-		if at < 0 {
-			return 0, errors.New("invalid mode")
-		}
-		var who fs.FileMode
-		for _, c := range clause[:at] {
-			part, ok := map[rune]fs.FileMode{'u': 0o700, 'g': 0o070, 'o': 0o007, 'a': 0o777}[c]
-			if !ok {
-				return 0, errors.New("invalid mode")
-			}
-			who |= part
-		}
-		if who == 0 {
-			who = 0o777
-		}
-		var bits fs.FileMode
-		for _, c := range clause[at+1:] {
-			part, ok := map[rune]fs.FileMode{'r': 0o444, 'w': 0o222, 'x': 0o111}[c]
-			if c == 'X' {
-				part, ok = 0, true
-				if have.IsDir() || have&0o111 != 0 {
-					part = 0o111
-				}
-			}
-			if !ok {
-				return 0, errors.New("invalid mode")
-			}
-			bits |= part
-		}
-		switch clause[at] {
-		case '+':
-			mode |= bits & who
-		case '-':
-			mode &^= bits & who
-		default:
-			mode = mode&^who | bits&who
+// parseMode parses an octal mode.
+func parseMode(s string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(s, 8, 12)
+	mode := fs.FileMode(n & 0o777)
+	for bit, special := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if n&bit != 0 {
+			mode |= special
 		}
 	}
-	return mode, nil
+	return mode, err
 }
 
 // each calls do for the operands and, with -R, for all files below them.
@@ -101,22 +59,15 @@ func each(p *sh.Proc, o sh.Options, names []string, do func(name string, i vfs.I
 }
 
 func chmod(_ context.Context, p *sh.Proc) int {
-	args, o := p.Args[1:], sh.Options{}
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !strings.ContainsAny(args[0][1:2], "rwxX") {
-		var err error
-		if o, err = p.With(append([]string{p.Args[0]}, args[0])...).Options("R f v c recursive"); err != nil {
-			return p.Usage(1, err)
-		}
-		args = args[1:]
-	}
-	if len(args) < 2 {
+	o, err := p.Options("R")
+	if err != nil || len(o.Args) < 2 {
 		return p.Usage(1, errors.New("missing operand"))
 	}
-	return each(p, o, args[1:], func(name string, i vfs.Info) int {
-		mode, err := parseMode(args[0], i.Mode())
-		if err != nil {
-			return p.Errorf("invalid mode: '%s'", args[0])
-		}
+	mode, err := parseMode(o.Args[0])
+	if err != nil {
+		return p.Errorf("invalid mode: '%s'", o.Args[0])
+	}
+	return each(p, o, o.Args[1:], func(name string, _ vfs.Info) int {
 		if err := p.Sys.FS.Chmod(p.User.Cred(), name, mode); err != nil {
 			return p.Errorf("changing permissions of '%s': %s", name, vfs.Reason(err))
 		}

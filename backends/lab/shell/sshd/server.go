@@ -40,8 +40,6 @@ type Machine interface {
 	Login(u sh.User, s *sh.Session) *sh.Proc
 	// Connect is called for every new connection.
 	Connect() Verdict
-	// Forward opens a connection for a client that uses the machine as a jump host.
-	Forward(ctx context.Context, addr string) (net.Conn, error)
 	// Banner returns the version string of the server.
 	Banner() string
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,8 +44,6 @@ func (c *client) serve(ctx context.Context, channels <-chan ssh.NewChannel) {
 				defer c.room(-1)
 				c.session(ch, requests)
 			})
-		case "direct-tcpip":
-			wg.Go(func() { c.forward(ctx, nc) })
 		default:
 			_ = nc.Reject(ssh.UnknownChannelType, "unknown channel type")
 		}
@@ -345,38 +342,4 @@ func (c crlf) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return len(b), nil
-}
-
-func (c *client) forward(ctx context.Context, nc ssh.NewChannel) {
-	var to struct {
-		Host       string
-		Port       uint32
-		OriginHost string
-		OriginPort uint32
-	}
-	if err := ssh.Unmarshal(nc.ExtraData(), &to); err != nil {
-		_ = nc.Reject(ssh.ConnectionFailed, "bad request")
-		return
-	}
-	conn, err := c.server.machine.Forward(ctx, net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))))
-	if err != nil {
-		_ = nc.Reject(ssh.ConnectionFailed, err.Error())
-		return
-	}
-	ch, requests, err := nc.Accept()
-	if err != nil {
-		_ = conn.Close()
-		return
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	var wg sync.WaitGroup
-	wg.Go(func() { ssh.DiscardRequests(requests) })
-	wg.Go(func() {
-		_, _ = io.Copy(ch, conn)
-		_ = ch.Close()
-	})
-	_, _ = io.Copy(conn, ch)
-	_ = conn.Close()
-	wg.Wait()
 }
