@@ -7,7 +7,12 @@ import (
 	"path"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // given installs the packages and creates the files of the configuration. Packages that the distribution does not offer are left out. A
@@ -75,4 +80,47 @@ func (m *Machine) enter(ctx context.Context) {
 	p := m.root().With("/bin/sh", "-c", script)
 	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), &strings.Builder{}, &strings.Builder{}
 	_, _ = m.sys.Exec(ctx, p) // a command may fail, as for someone who enters it
+}
+
+// connect applies the fault rules to a new connection.
+func (s *Site) connect(vm string) sshd.Verdict {
+	f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", "")
+	if !ok {
+		return sshd.Verdict{}
+	}
+	s.note(vm, f)
+	return sshd.Verdict{Drop: f.Do == fault.DoDrop, Hang: f.Do == fault.DoHang, Wait: f.Wait}
+}
+
+func (s *Site) note(vm string, f fault.Rule) {
+	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
+}
+
+// wrap logs every program that a guest runs and applies fault rules to it.
+func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() int) int {
+	return func(ctx context.Context, p *sh.Proc, run func() int) int {
+		if ctx.Value(enteredKey{}) != nil {
+			return run()
+		}
+		long := timing.Long(p.Args)
+		if !long && s.World.Log.Unlogged() && s.World.Faults.None() {
+			return run()
+		}
+		argv := strings.Join(p.Args, " ")
+		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
+		if long {
+			defer s.World.Begin("", vm, argv)()
+		}
+		f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", argv)
+		if !ok {
+			return run()
+		}
+		failure := 1
+		if strings.HasPrefix(p.Name(), "apt") {
+			failure = 100
+		}
+		return f.Run(ctx, p, failure, run, func(f fault.Rule) { s.note(vm, f) }, func() {
+			s.World.After(0, func() { _ = s.World.Reset(vm) }) // fails if the guest is already going down
+		})
+	}
 }

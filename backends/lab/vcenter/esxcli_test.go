@@ -2,11 +2,15 @@ package vcenter_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
@@ -80,4 +84,83 @@ func TestEsxcliChangesTheHost(t *testing.T) {
 	}
 	_, err = c.esxcli("esx-01", "network", "firewall", "ruleset", "set", "-r", "pvrdma", "-e", "false")
 	refused(t, err, "NoPermission", "Permission to perform this operation was denied.")
+}
+
+// A device can be passed through only as the host offers it, once, and while the VM is off. Its VMX keys contain the bus number
+// in decimal.
+func TestAddPassthroughDevice(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
+	w := c.world
+	const gpu = "0000:af:00.0"
+	if err := w.SetPassthru("esx-01", gpu, true, true); err != nil {
+		t.Fatal(err)
+	}
+	uuid := ""
+	w.View(func(s *world.State) { uuid = s.Hosts[0].UUID })
+	fixed := func(id, device, system string) *types.VirtualPCIPassthrough {
+		return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1, Backing: &types.VirtualPCIPassthroughDeviceBackingInfo{
+			Id: id, DeviceId: device, SystemId: system, VendorId: 0x10de}}}
+	}
+	dynamic := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1, Backing: &types.VirtualPCIPassthroughDynamicBackingInfo{
+		AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{{VendorId: 0x10de, DeviceId: 0x20b5}}}}}
+	change := func(vm string, op types.VirtualDeviceConfigSpecOperation, d types.BaseVirtualDevice) error {
+		return c.reconfigure(vm, types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{
+			&types.VirtualDeviceConfigSpec{Operation: op, Device: d}}})
+	}
+	if err := change("vm-01", "add", fixed(gpu, "20b5", uuid)); err == nil {
+		t.Error("added while the VM runs")
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		c.powerOff(vm)
+	}
+	for what, d := range map[string]*types.VirtualPCIPassthrough{
+		"a device that is not passed through": fixed("0000:3c:00.0", "20b5", uuid),
+		"another device id":                   fixed(gpu, "2330", uuid),
+		"a made-up system id":                 fixed(gpu, "20b5", "here"),
+	} {
+		if err := change("vm-01", "add", d); err == nil {
+			t.Errorf("accepted: %s", what)
+		}
+	}
+	if err := change("vm-01", "add", fixed(gpu, "20b5", uuid)); err != nil {
+		t.Fatal(err)
+	}
+	if err := change("vm-01", "add", fixed(gpu, "20b5", uuid)); err == nil {
+		t.Error("the same device twice")
+	}
+	if err := change("vm-02", "add", dynamic); err != nil {
+		t.Fatal(err)
+	}
+	powerOn := func(vm string) error { return c.done(c.vm(vm).PowerOn(c.ctx)) }
+	room := types.VirtualMachineConfigSpec{MemoryReservationLockedToMax: types.NewBool(true), ExtraConfig: []types.BaseOptionValue{
+		&types.OptionValue{Key: "pciPassthru.use64bitMMIO", Value: "TRUE"}, &types.OptionValue{Key: "pciPassthru.64bitMMIOSizeGB", Value: "256"}}}
+	if err := powerOn("vm-01"); err == nil || !strings.Contains(err.Error(), "memory reservation") {
+		t.Errorf("without a reservation: %v", err)
+	}
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{MemoryReservationLockedToMax: types.NewBool(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := powerOn("vm-01"); err == nil || !strings.Contains(vmwareLog(c, "vm-01"), "(33566722) exceeds limit (917504), failing") {
+		t.Errorf("without 64-bit MMIO (Dell KB 000199172): %v", err)
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		if err := c.reconfigure(vm, room); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := powerOn("vm-01"); err != nil {
+		t.Fatal(err)
+	}
+	if err := powerOn("vm-02"); err == nil || !strings.Contains(err.Error(), "(pciPassthru0) required by VM vm-02 are not available") {
+		t.Errorf("a device that another VM has: %v", err)
+	}
+	if v, _ := object.OptionValueList(c.vmMO("vm-01", "config.extraConfig").Config.ExtraConfig).GetString("pciPassthru0.id"); v != "00000:175:00.0" {
+		t.Errorf("VMX key %q", v)
+	}
+}
+
+// vmwareLog returns the vmware.log of a VM's last power-on.
+func vmwareLog(c *client, vm string) (text string) {
+	c.world.View(func(s *world.State) { text, _ = s.VM(vm).Log(0) })
+	return text
 }

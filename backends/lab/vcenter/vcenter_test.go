@@ -4,14 +4,19 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/url"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/session"
 	"github.com/vmware/govmomi/task"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -188,4 +193,116 @@ func fault(err error) (types.BaseMethodFault, string) {
 		return nil, f.String
 	}
 	return nil, ""
+}
+
+func newVim(ctx context.Context, sc *soap.Client) (*vim25.Client, error) {
+	return vim25.NewClient(ctx, sc)
+}
+
+func newSession(vc *vim25.Client) *session.Manager { return session.NewManager(vc) }
+
+// asFault converts a value that was decoded as a non-pointer to a fault.
+func asFault(v any) (types.BaseMethodFault, bool) {
+	if v == nil {
+		return nil, false
+	}
+	p := reflect.New(reflect.TypeOf(v))
+	p.Elem().Set(reflect.ValueOf(v))
+	f, ok := p.Interface().(types.BaseMethodFault)
+	return f, ok
+}
+
+// refused checks the type of a fault ("*types.NotFound") and its text.
+func refused(t *testing.T, err error, kind, text string) types.BaseMethodFault {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("accepted, want %s", kind)
+	}
+	f, message := fault(err)
+	if got := fmt.Sprintf("%T", f); got != "*types."+kind {
+		t.Fatalf("fault %s (%v), want %s", got, err, kind)
+	}
+	if message != text {
+		t.Errorf("text %q, want %q", message, text)
+	}
+	return f
+}
+
+func enableRuleset(c *client, host, id string) error {
+	h := c.hostMO(host, "configManager.firewallSystem")
+	_, err := methods.EnableRuleset(c.ctx, c.Client, &types.EnableRuleset{This: *h.ConfigManager.FirewallSystem, Id: id})
+	return err
+}
+
+func rulesetEnabled(c *client, host, id string) bool {
+	for _, r := range c.hostMO(host, "config.firewall").Config.Firewall.Ruleset {
+		if r.Key == id {
+			return r.Enabled
+		}
+	}
+	c.t.Fatalf("%s has no ruleset %s", host, id)
+	return false
+}
+
+func TestFirewallIsOfOneHost(t *testing.T) {
+	c := start(t, scenario.Spec{})
+	if err := enableRuleset(c, "esx-02", "pvrdma"); err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]bool{"esx-01": false, "esx-02": true, "esx-03": false} {
+		if got := rulesetEnabled(c, host, "pvrdma"); got != want {
+			t.Errorf("%s: pvrdma enabled is %t, want %t", host, got, want)
+		}
+	}
+	refused(t, enableRuleset(c, "esx-01", "nosuch"), "NotFound", "The object or item referred to could not be found.")
+}
+
+// A custom attribute has a unique name and a key that is never reused, and removing it removes its values.
+func TestCustomAttributes(t *testing.T) {
+	c := start(t, scenario.Spec{})
+	ctx := t.Context()
+	m, err := object.GetCustomFieldsManager(c.Client.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := find.NewFinder(c.Client.Client).HostSystem(ctx, "/DC/host/*/esx-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, err error, want any) {
+		t.Helper()
+		if f, _ := fault(err); reflect.TypeOf(f) != reflect.TypeOf(want) && reflect.TypeOf(f) != reflect.PointerTo(reflect.TypeOf(want)) {
+			t.Errorf("%s: %T, %v", what, f, err)
+		}
+	}
+	first, err := m.Add(ctx, "lock", "HostSystem", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Add(ctx, "lock", "HostSystem", nil, nil)
+	refused("a second of the name", err, types.DuplicateName{})
+	if err := m.Set(ctx, host.Reference(), first.Key, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	values := func() int {
+		var h mo.HostSystem
+		if err := host.Properties(ctx, host.Reference(), []string{"customValue"}, &h); err != nil {
+			t.Fatal(err)
+		}
+		return len(h.CustomValue)
+	}
+	if n := values(); n != 1 {
+		t.Errorf("%d values", n)
+	}
+	if err := m.Remove(ctx, first.Key); err != nil {
+		t.Fatal(err)
+	}
+	if n := values(); n != 0 {
+		t.Errorf("%d values after the attribute was removed", n)
+	}
+	refused("removed twice", m.Remove(ctx, first.Key), types.InvalidArgument{}) // API reference of RemoveCustomFieldDef
+	refused("set after it was removed", m.Set(ctx, host.Reference(), first.Key, "ada"), types.InvalidArgument{})
+	if second, err := m.Add(ctx, "lock", "HostSystem", nil, nil); err != nil || second.Key == first.Key {
+		t.Errorf("%+v, %v", second, err)
+	}
 }

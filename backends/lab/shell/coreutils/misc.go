@@ -1,17 +1,27 @@
+// Package coreutils implements common Unix programs for files, text and processes. They support the options that scripts use;
+// an unsupported option is an error and is never ignored.
 package coreutils
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/textutils"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
@@ -148,4 +158,138 @@ func base64Program(_ context.Context, p *sh.Proc) int {
 		p.Printf("%s", text)
 		return 0
 	})
+}
+
+// Programs returns the programs by name.
+func Programs() map[string]sh.Program {
+	all := map[string]sh.Program{}
+	for _, group := range []map[string]sh.Program{filePrograms(), listPrograms(), textutils.Programs(), processPrograms(), miscPrograms()} {
+		maps.Copy(all, group)
+	}
+	return all
+}
+
+// setsid runs a command in a new session, which does not end at logout (setsid(1)).
+func setsid(ctx context.Context, p *sh.Proc) int {
+	return prefix(context.WithoutCancel(ctx), p)
+}
+
+// flock runs a command while holding the lock of a file or directory: flock [options] file command (flock(1)). A missing file
+// is created. A directory must exist and be readable by the user.
+func flock(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("+n x s e u o w: E: v nonblock exclusive nb shared close wait: timeout: conflict-exit-code: verbose")
+	if err != nil {
+		return p.Usage(64, err)
+	}
+	if len(o.Args) < 2 {
+		return p.Usage(64, errors.New("requires file descriptor, file or directory"))
+	}
+	file := p.Path(o.Args[0])
+	if f, err := p.Sys.FS.Open(p.User.Cred(), file, os.O_RDONLY|os.O_CREATE, 0o666); err == nil {
+		_ = f.Close()
+	} else if info, serr := p.Sys.FS.Stat(p.User.Cred(), file); serr != nil || !info.IsDir() || p.Sys.FS.Access(p.User.Cred(), file, 4) != nil {
+		return p.Fail(66, "cannot open lock file %s: %s", o.Args[0], vfs.Reason(err))
+	}
+	conflict := 1
+	if e := o.Value("E", "conflict-exit-code"); e != "" {
+		if conflict, err = strconv.Atoi(e); err != nil || conflict < 0 || conflict > 255 {
+			return p.Fail(64, "exit code out of range (expected 0 to 255)")
+		}
+	}
+	wait := ctx
+	if w := o.Value("w", "wait", "timeout"); w != "" {
+		d, ok := seconds(w)
+		if !ok {
+			return p.Fail(64, "invalid timeout value '%s'", w)
+		}
+		limited, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		wait = limited
+	}
+	if o.Has("n", "nonblock", "nb") {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		wait = ended
+	}
+	release, ok := p.Sys.Locks.Take(wait, file)
+	if !ok {
+		return conflict
+	}
+	defer release()
+	return run(ctx, p, o.Args[1:]...)
+}
+
+// unpack implements a part of tar: it extracts archives, with or without gzip compression.
+func unpack(_ context.Context, p *sh.Proc) int {
+	if len(p.Args) > 1 && !strings.HasPrefix(p.Args[1], "-") { // tar xf, without a dash
+		p.Args[1] = "-" + p.Args[1]
+	}
+	o, err := p.Options("x f: file: C: directory: z v extract gzip no-same-owner strip-components:")
+	if err != nil {
+		return p.Usage(2, err)
+	}
+	file, dir := o.Value("f", "file"), o.Value("C", "directory")
+	switch {
+	case !o.Has("x", "extract"):
+		return p.Fail(2, "You must specify one of the '-Acdtrux', '--delete' or '--test-label' options")
+	case file == "":
+		return p.Fail(2, "Refusing to read archive contents from terminal (missing -f option?)")
+	}
+	data, err := p.Sys.FS.ReadFile(p.User.Cred(), p.Path(file))
+	if err != nil {
+		p.Errorf("%s: Cannot open: %s", file, vfs.Reason(err))
+		return p.Fail(2, "Error is not recoverable: exiting now")
+	}
+	if err := extract(p, data, p.Path(dir)); err != nil {
+		p.Errorf("%v", err)
+		return p.Fail(2, "Error is not recoverable: exiting now")
+	}
+	return 0
+}
+
+func reason(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+var errNoTar = errors.New("this does not look like a tar archive")
+
+// extract writes the files of an archive below a directory.
+func extract(p *sh.Proc, data []byte, dir string) error {
+	var in io.Reader = bytes.NewReader(data)
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return errors.New("gzip: stdin: not in gzip format")
+		}
+		in = z
+	}
+	for t := tar.NewReader(in); ; {
+		h, err := t.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return errNoTar
+		case path.IsAbs(h.Name) || strings.Contains(h.Name, ".."):
+			return fmt.Errorf("%s: Member name contains '..'", h.Name)
+		}
+		name, cred := path.Join(dir, h.Name), p.User.Cred()
+		if h.Typeflag == tar.TypeDir {
+			err = p.Sys.FS.MkdirAll(cred, name, fs.FileMode(h.Mode).Perm())
+		} else {
+			var text []byte
+			if text, err = io.ReadAll(t); err == nil {
+				if err = p.Sys.FS.MkdirAll(cred, path.Dir(name), 0o755); err == nil {
+					err = p.Sys.FS.WriteFile(cred, name, text, fs.FileMode(h.Mode).Perm())
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: Cannot open: %w", h.Name, reason(err))
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,4 +110,109 @@ func cut(ctx context.Context, p *sh.Proc) int {
 		})
 		return 0
 	})
+}
+
+// awkForm matches the only supported form of awk programs: [/regex/] { print $N, $NF }.
+var awkForm = regexp.MustCompile(`^\s*(?:/((?:[^/\\]|\\.)*)/)?\s*\{\s*print\s+(\$(?:\d+|NF)(?:,\s*\$(?:\d+|NF))*)\s*\}\s*$`)
+
+// awk implements programs that print columns of matching lines. It rejects all other programs.
+func awk(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("")
+	if err != nil || len(o.Args) == 0 {
+		return p.Usage(2, errors.New("usage: awk program [file ...]"))
+	}
+	m := awkForm.FindStringSubmatch(o.Args[0])
+	if m == nil {
+		return p.Fail(2, "line 1: syntax error at or near %s", o.Args[0])
+	}
+	re, err := regexp.Compile(m[1])
+	if err != nil {
+		return p.Fail(2, "%v", err)
+	}
+	return p.EachInput(o.Args[1:], func(_ string, r io.Reader) int {
+		lines(ctx, r, func(line string) bool {
+			if !re.MatchString(line) {
+				return true
+			}
+			f := append([]string{line}, strings.Fields(line)...)
+			var out []string
+			for _, item := range strings.Split(m[2], ",") {
+				n, err := strconv.Atoi(strings.TrimLeft(item, " $"))
+				if err != nil {
+					n = len(f) - 1 // $NF
+				}
+				text := ""
+				if n < len(f) {
+					text = f[n]
+				}
+				out = append(out, text)
+			}
+			p.Printf("%s\n", strings.Join(out, " "))
+			return true
+		})
+		return 0
+	})
+}
+
+// tr supports sets with ranges, classes and escapes, and the options -d, -s and -c.
+func tr(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("d s c C delete squeeze-repeats complement")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	if len(o.Args) == 0 {
+		return p.Usage(1, errors.New("missing operand"))
+	}
+	data, _ := io.ReadAll(p.Stdin)
+	from := trSet(o.Args[0])
+	in := func(b byte) bool { return slices.Contains(from, b) != o.Has("c", "C", "complement") }
+	var to []byte
+	if len(o.Args) > 1 {
+		to = trSet(o.Args[1])
+	}
+	var out []byte
+	for _, b := range data {
+		squeeze := in(b)
+		if in(b) {
+			switch at := slices.Index(from, b); {
+			case o.Has("d", "delete"):
+				continue
+			case len(to) == 0:
+			case at < 0:
+				b = to[len(to)-1]
+			default:
+				b = to[min(at, len(to)-1)]
+			}
+		}
+		if o.Has("s", "squeeze-repeats") && squeeze && len(out) > 0 && out[len(out)-1] == b {
+			continue
+		}
+		out = append(out, b)
+	}
+	_, _ = p.Stdout.Write(out)
+	return 0
+}
+
+func trSet(s string) []byte {
+	s = strings.NewReplacer("[:space:]", " \\t\\n\\r", "[:digit:]", "0-9", "[:lower:]", "a-z", "[:upper:]", "A-Z",
+		"[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:blank:]", " \\t").Replace(s)
+	var set []byte
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\\' && i+1 < len(s) {
+			i++
+			c = s[i]
+			if e := strings.IndexByte("ntr0", c); e >= 0 {
+				c = "\n\t\r\x00"[e]
+			}
+		} else if i+2 < len(s) && s[i+1] == '-' {
+			for b := c; b <= s[i+2]; b++ {
+				set = append(set, b)
+			}
+			i += 2
+			continue
+		}
+		set = append(set, c)
+	}
+	return set
 }

@@ -172,3 +172,18 @@ func (m sessions) Logout(ctx *simulator.Context, req *types.Logout) soap.HasFaul
 	m.w.End(ctx.Session.Key)
 	return m.w.f.Reg.SessionManager().Logout(ctx, req)
 }
+
+// WaitForUpdates calls WaitForUpdatesEx without options.
+func (m methods) WaitForUpdates(ctx *simulator.Context, req *types.WaitForUpdates) soap.HasFault {
+	set, answer := m.set(ctx, &types.WaitForUpdatesEx{This: req.This, Version: req.Version})
+	if set == nil {
+		return answer
+	}
+	return frame.Answer(types.WaitForUpdatesResponse{Returnval: *set}, nil)
+}
+
+func (m methods) set(ctx *simulator.Context, req *types.WaitForUpdatesEx) (*types.UpdateSet, soap.HasFault) {
+	answer := m.WaitForUpdatesEx(ctx, req)
+	res, _ := frame.Response(answer).(types.WaitForUpdatesExResponse)
+	return res.Returnval, answer
+}

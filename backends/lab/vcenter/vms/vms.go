@@ -2,7 +2,9 @@
 package vms
 
 import (
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -75,3 +77,111 @@ func maxHardware(h *world.Host) int {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// sensitive returns an error if a latency-sensitive VM lacks the required reservations. Hosts of 7.0 and later check this when
+// the VM is edited, older hosts at power-on (see mayPowerOn).
+func sensitive(h *world.Host, v *world.VM) error {
+	if v.Latency != "high" || h == nil || h.Version < "7" {
+		return nil
+	}
+	need := int64(v.CPUs) * model.CoreMHz
+	switch {
+	case v.Reserved < v.MemoryMB:
+		return frame.Refuse(&types.InvalidArgument{InvalidProperty: "spec.memoryAllocation"}, fmt.Sprintf(
+			"A specified parameter was not correct: spec.memoryAllocation. The latency-sensitive virtual machine must have its memory reserved in full (%d MB).", v.MemoryMB))
+	case v.CPUMHz < need:
+		return frame.Refuse(&types.InvalidArgument{InvalidProperty: "spec.cpuAllocation"}, fmt.Sprintf(
+			"A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine must have the CPU reservation set to at least %d MHz "+
+				"(the number of low latency virtual CPUs multiplied by the measured physical CPU speed).", need))
+	}
+	return nil
+}
+
+// cpuAdmits returns an error if the CPU reservation of a VM exceeds the free capacity of the host. ESXi reserves some capacity
+// for itself.
+func cpuAdmits(s *world.State, v *world.VM, h *world.Host) error {
+	all := int64(h.Cores) * model.CoreMHz
+	free := all - all/16
+	for _, other := range s.VMs {
+		if other.Host == h.Name && other.On {
+			free -= other.CPUMHz
+		}
+	}
+	if v.CPUMHz > free {
+		return frame.Refuse(&types.InsufficientCpuResourcesFault{Unreserved: free, Requested: v.CPUMHz})
+	}
+	return nil
+}
+
+// deviceGroups compares the vendor device groups of a changed VM with those in a spec. A group is added or removed with all its
+// devices in one request, and cannot be changed. A new group has a negative key, which is replaced by a new one (vSphere Web
+// Services API, VirtualMachineVirtualDeviceGroups and VirtualMachineVirtualDeviceGroupsDeviceGroup).
+func deviceGroups(h *world.Host, before, v *world.VM, spec *types.VirtualMachineVirtualDeviceGroups) error {
+	refused := frame.BadArgument("configSpec.deviceGroups")
+	had := members(before)
+	wanted := map[int32]string{}
+	for key, list := range had {
+		wanted[key] = list[0].Group.Name
+	}
+	if spec != nil {
+		clear(wanted)
+		for _, base := range spec.DeviceGroup {
+			g, is := base.(*types.VirtualMachineVirtualDeviceGroupsVendorDeviceGroup)
+			if !is || g.GroupInstanceKey >= 0 && (had[g.GroupInstanceKey] == nil || had[g.GroupInstanceKey][0].Group.Name != g.DeviceGroupName) {
+				return refused
+			}
+			wanted[g.GroupInstanceKey] = g.DeviceGroupName
+		}
+	}
+	now := members(v)
+	for key, list := range now {
+		name, is := wanted[key]
+		if !is || key >= 0 && len(list) != len(had[key]) || key >= 0 && slices.ContainsFunc(list, func(d *world.Passthrough) bool { return d.Group.Name == "" }) {
+			return refused
+		}
+		if key < 0 && !whole(h, name, list) {
+			return refused
+		}
+	}
+	for key, name := range wanted {
+		if len(now[key]) == 0 {
+			return refused
+		}
+		if key >= 0 {
+			continue
+		}
+		own := int32(0)
+		for members(v)[own] != nil {
+			own++
+		}
+		for _, d := range now[key] {
+			d.Group.Key, d.Group.Name = own, name
+		}
+	}
+	return nil
+}
+
+// members returns the devices in a VM's groups by group key.
+func members(v *world.VM) map[int32][]*world.Passthrough {
+	out := map[int32][]*world.Passthrough{}
+	for _, d := range v.Devices {
+		if d.Group != (world.Place{}) {
+			out[d.Group.Key] = append(out[d.Group.Key], d)
+		}
+	}
+	return out
+}
+
+// whole reports whether a list contains exactly the devices of a group of the host.
+func whole(h *world.Host, name string, list []*world.Passthrough) bool {
+	i := slices.IndexFunc(h.Groups, func(g world.DeviceGroup) bool { return g.Name == name })
+	if i < 0 || len(list) != len(h.Groups[i].VGPUs) {
+		return false
+	}
+	for n, profile := range h.Groups[i].VGPUs {
+		if !slices.ContainsFunc(list, func(d *world.Passthrough) bool { return d.Group.Sequence == int32(n+1) && d.Profile == profile }) {
+			return false
+		}
+	}
+	return true
+}
