@@ -37,7 +37,7 @@ func TestNothingOfTheTool(t *testing.T) {
 	for _, tool := range transcript.Tools() {
 		for _, text := range []string{"", "\n \r\n", "-bash: " + tool.ID + ": command not found\n", "root@vm-07:~# " + tool.ID + "\n",
 			"E_ D{?yRc?Ql\nae95 x\n"} {
-			if r := tool.Parse(text); !r.Failed() {
+			if r := tool.Parse(text); !r.Failed() { // the code: see testdata/ib_send_bw/not-understood.json
 				t.Errorf("%s: %q is understood", tool.ID, text)
 			}
 		}
