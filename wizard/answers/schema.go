@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -77,13 +78,7 @@ func reflected(t reflect.Type) *schema {
 	case reflect.Pointer:
 		return reflected(t.Elem())
 	case reflect.Struct:
-		s := &schema{Type: "object", AdditionalProperties: false}
-		for f := range t.Fields() {
-			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
-				s.Properties = append(s.Properties, property{name, reflected(f.Type)})
-			}
-		}
-		return s
+		return fieldsOf(t)
 	case reflect.Slice:
 		return &schema{Type: "array", Items: reflected(t.Elem())}
 	case reflect.Map:
@@ -97,6 +92,17 @@ func reflected(t reflect.Type) *schema {
 	default:
 		return &schema{Type: "string"}
 	}
+}
+
+// fieldsOf describes a struct by its fields.
+func fieldsOf(t reflect.Type) *schema {
+	s := &schema{Type: "object", AdditionalProperties: false}
+	for f := range t.Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+			s.Properties = append(s.Properties, property{name, reflected(f.Type)})
+		}
+	}
+	return s
 }
 
 // textType describes the types that are written as text.
@@ -131,38 +137,27 @@ func textType(t reflect.Type) *schema {
 			{Type: "string", Pattern: `^(keep|upgrade|vmx-[0-9]+)?$`}, {Type: "integer", Minimum: "4", Maximum: "99"},
 		}}
 	case reflect.TypeFor[VMGPUs]():
-		return &schema{OneOf: []*schema{
-			{Type: "array", Items: reflected(reflect.TypeFor[PCI]())},
-			{Type: "object", AdditionalProperties: false, Required: []string{"profile"}, Properties: properties{
-				{"profile", &schema{Type: "string"}}, {"count", &schema{Type: "integer", Minimum: "0", Maximum: "16"}},
-			}},
-			{Type: "object", AdditionalProperties: false, Required: []string{"group"}, Properties: properties{{"group", &schema{Type: "string"}}}},
-		}}
+		object := func(required string, names ...string) *schema {
+			s := fieldsOf(t)
+			s.Properties = slices.DeleteFunc(s.Properties, func(p property) bool { return !slices.Contains(names, p.name) })
+			s.Required = []string{required}
+			return s
+		}
+		list := &schema{Type: "array", Items: reflected(reflect.TypeFor[PCI]())}
+		return &schema{OneOf: []*schema{list, object("profile", "profile", "count"), object("group", "group")}}
 	case reflect.TypeFor[VMKNic]():
-		name := &schema{Type: "string", Pattern: `^vmk[0-9]+$`}
-		object := &schema{Type: "object", AdditionalProperties: false, Properties: properties{
-			{"name", name}, {"names", &schema{Type: "object", AdditionalProperties: name}}, {"create", vmkCreateSchema()},
-		}}
-		return &schema{OneOf: []*schema{name, object}}
+		name := func() *schema { return &schema{Type: "string", Pattern: vmk.String()} }
+		object := fieldsOf(t)
+		object.Properties[0].schema, object.Properties[1].schema.AdditionalProperties = name(), name()
+		return &schema{OneOf: []*schema{name(), object}}
+	case reflect.TypeFor[netip.Addr]():
+		return &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}$`}
 	case reflect.TypeFor[Address]():
 		return &schema{Type: "string", Pattern: `^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[Dd][Hh][Cc][Pp])$`}
 	case reflect.TypeFor[netip.Prefix]():
 		return &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}
 	}
 	return nil
-}
-
-// vmkCreateSchema is the schema of a VMKCreate.
-func vmkCreateSchema() *schema {
-	return &schema{
-		Type: "object", AdditionalProperties: false, Required: []string{"portgroup", "network", "start"},
-		Properties: properties{
-			{"portgroup", &schema{Type: "string"}},
-			{"vlan", &schema{Type: "integer", Minimum: "0", Maximum: "4094"}},
-			{"network", &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}},
-			{"start", &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}$`}},
-		},
-	}
 }
 
 // adorn adds the data in the table of keys to a schema and everything below it.
@@ -182,6 +177,16 @@ func adorn(s *schema, keys keyTable, path string) error {
 	if k.Max > 0 {
 		s.Minimum = json.Number(fmt.Sprint(k.Min))
 		s.Maximum = json.Number(fmt.Sprint(k.Max))
+	}
+	return within(s, keys, path)
+}
+
+// within adorns the parts of a schema.
+func within(s *schema, keys keyTable, path string) error {
+	for _, one := range s.OneOf {
+		if err := within(one, keys, path); err != nil {
+			return err
+		}
 	}
 	for _, p := range s.Properties {
 		child := join(path, p.name)
