@@ -226,7 +226,8 @@ func (p Poll) Until(ctx context.Context, look func(context.Context) (over bool, 
 	}
 }
 
-// Waits returns what is waited for: the longest waits, and how many more there are.
+// Waits returns what is waited for as a whole: the longest waits, and how many more there are. Of a wait without a limit of its own, it
+// is the part that is waited for now.
 func (v *Voice) Waits() []string {
 	if v == nil {
 		return nil
@@ -237,7 +238,7 @@ func (v *Voice) Waits() []string {
 	more := 0
 	for _, w := range v.waits {
 		switch {
-		case w.parts > 0:
+		case w.limit == 0 && w.parts > 0 || w.of != nil && w.of.limit != 0:
 		case len(out) == told:
 			more++
 		default:

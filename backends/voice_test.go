@@ -81,6 +81,17 @@ func TestPoll(t *testing.T) {
 				said = append(said, what+", "+most)
 			})
 			ctx, over := (*backends.Voice)(nil).Waiting(backends.WithVoice(ctx, v), "set the address", "vm-01", 0)
+			open, installed := v.Waiting(backends.WithVoice(t.Context(), v), "install", "vm-02", 0)
+			_, end := v.Waiting(open, "part of a wait without a limit", "", time.Hour)
+			whole, restarted := v.Waiting(backends.WithVoice(t.Context(), v), "restart", "esx-01", time.Hour)
+			_, answers := v.Waiting(whole, "part of one with a limit", "", time.Minute)
+			if got := strings.Join(v.Waits(), "\n"); len(v.Waits()) != 3 || !strings.Contains(got, "vm-02: install, part of a wait without a limit (") || !strings.Contains(got, "esx-01: restart (") {
+				t.Errorf("%s: a stop waits for %s", name, got)
+			}
+			answers()
+			restarted()
+			end()
+			installed()
 			began, looks := time.Now(), 0
 			tt.poll.What, tt.poll.Every = "reach it", time.Second
 			err := tt.poll.Until(ctx, func(ctx context.Context) (bool, error) {
