@@ -69,7 +69,6 @@ type Host struct {
 	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
 
 	GraphicsDevices map[string]string `json:"graphics_devices,omitempty"` // configured types of individual GPUs, by PCI address
-	SSHRunning      bool              `json:"ssh_running,omitempty"`
 
 	Services  map[string]Service `json:"services,omitzero"`   // by key, such as TSM-SSH; details only
 	VSwitches []VSwitch          `json:"vswitches,omitempty"` // its standard switches

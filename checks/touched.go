@@ -9,7 +9,7 @@ import (
 
 // Untouched reports whether nothing that RDMA needs is configured: no VM of the answers (of the site, if they name none) has an
 // RDMA adapter or a device in passthrough, and no selected host is a member of their switches, has a vmknic
-// or an open firewall for PVRDMA, or VFs of an RDMA card.
+// or an open firewall for PVRDMA, or VFs of an RDMA card. It is false if that was not read of a host that is connected.
 func Untouched(a *answers.Answers, inv *backends.Inventory) bool {
 	named := map[string]bool{}
 	for _, v := range a.VMs {
@@ -23,6 +23,9 @@ func Untouched(a *answers.Answers, inv *backends.Inventory) bool {
 	for _, h := range inv.Hosts {
 		if !chosen(a, h) {
 			continue
+		}
+		if h.State == "connected" && len(h.Firewall) == 0 { // not read: every host has rulesets
+			return false
 		}
 		if h.Options[backends.VMKNICOption] != "" || h.Firewall[PVRDMARuleset].Enabled || slices.ContainsFunc(h.NICs, hasVFs) || slices.ContainsFunc(a.AllRails(), func(r answers.Rail) bool {
 			sw := inv.Switch(r.Switch.Name)

@@ -63,7 +63,7 @@ func guestMutations() []mutation {
 		}), ""},
 		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.NetRivals, g.Interfaces = map[string]backends.FileProblem{"": {File: "/etc/netplan/00.yaml"}}, g.Interfaces[:1]
-		}), ""},
+		}), "GST-IP-014"},
 		{"GST-NETFILES-044", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.NetShared = &backends.FileProblem{File: "/etc/netplan/60-rdma-setup-PG.yaml"}
 		}), ""},

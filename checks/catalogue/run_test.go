@@ -163,6 +163,43 @@ func TestUnreadFactsNeedAttention(t *testing.T) {
 	}
 }
 
+// A fact that was not read is neither absent nor its zero value: the row is unknown, and the site is not called untouched.
+func TestUnreadIsNotAbsent(t *testing.T) {
+	for name, c := range map[string]struct {
+		id     string
+		mode   answers.Mode
+		unread func(h *backends.Host)
+	}{
+		"services":     {"HOST-SSH-011", s, func(h *backends.Host) { h.Services = nil }},
+		"NTP servers":  {"HOST-NTP-004", p, func(h *backends.Host) { h.NTP, h.Services = nil, nil }},
+		"power policy": {"HOST-POWER-009", s, func(h *backends.Host) { h.PowerPolicy = "" }},
+		"lockdown":     {"HOST-LOCKDOWN-012", s, func(h *backends.Host) { h.Lockdown = "" }},
+		"ruleset":      {"HOST-FW-PVRDMA-007", p, func(h *backends.Host) { h.Firewall = nil }},
+		"option":       {"HOST-VMKNIC-SET-001", p, func(h *backends.Host) { h.Options = nil }},
+		"VIBs beside secure boot": {"HOST-SECBOOT-013", s, func(h *backends.Host) {
+			h.System.SecureBoot, h.System.VIBs = ptr(true), backends.ReadFact(map[string]backends.VIB(nil), errors.New("no answer"))
+		}},
+		"VIBs beside the acceptance level": {"HOST-ACCEPT-014", s, func(h *backends.Host) {
+			h.System.VIBs = backends.ReadFact(map[string]backends.VIB(nil), errors.New("no answer"))
+		}},
+		"graphics type": {"HOST-GPU-GFX-018", g, func(h *backends.Host) { h.GraphicsType = "" }},
+	} {
+		f := healthy(c.mode)
+		c.unread(theHost(f))
+		for _, r := range run(f, checks.Selection{Only: []string{c.id}}) {
+			if r.Target.Name == theHost(f).Name && r.Status != checks.Unknown {
+				t.Errorf("%s: %s is %s: %s", name, c.id, r.Status, r.Evidence)
+			}
+		}
+	}
+	bare := &backends.Inventory{Hosts: []backends.Host{{Name: "esx-01", State: "connected", Firewall: map[string]backends.Ruleset{"sshServer": {}}}}}
+	if a := answers.Default(p); !checks.Untouched(a, bare) {
+		t.Error("a bare host is not untouched")
+	} else if bare.Hosts[0].Firewall = nil; checks.Untouched(a, bare) {
+		t.Error("a host whose rulesets were not read is untouched")
+	}
+}
+
 func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 	f := healthy(p)
 	f.Answers = nil // the rows that compare with the requested values must not fail without answers

@@ -84,6 +84,7 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 		Name: name, Datacenter: "Lyon", Cluster: "hpc", Version: "8.0.3", Build: "77", State: "connected", BootTime: noon.Add(-time.Hour),
 		Options:  map[string]string{"Net.PVRDMAVmknic": "vmk0"},
 		Firewall: map[string]backends.Ruleset{"pvrdma": {Enabled: true, AllIP: true}},
+		Services: map[string]backends.Service{"TSM-SSH": {}},
 		NTP:      []string{"ntp.lyon.example"}, NTPActive: true, PowerPolicy: "static", PowerPolicies: []string{"static", "dynamic"},
 		Lockdown: "disabled", GraphicsType: "shared", System: hostFacts(i), CPUModel: "Xeon", Sockets: 2, Cores: 48, CPUMHz: 2500, MemoryMB: 1 << 20, MemoryUsedMB: 1 << 17, Hyperthreads: true,
 		VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.1.0.%d", i+1), PrefixLen: 24, MTU: 1500, Switch: "vSwitch0", Roles: []string{"management"}}},

@@ -20,7 +20,11 @@ func directHostChecks() []checks.Check {
 			Criteria: "SSH runs, or nothing needs it now / stopped before a run that needs it / -",
 			Remedy:   "No action needed: the run starts SSH and stops it afterwards.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
-				return row.WarnIf(f.Before && !h.SSHRunning, t, "the SSH service is %s", row.OnOff(h.SSHRunning))
+				s, read := h.Services["TSM-SSH"]
+				if !read {
+					return row.Waiting(t, "the state of the SSH service was not read")
+				}
+				return row.WarnIf(f.Before && !s.Running, t, "the SSH service is %s", row.OnOff(s.Running))
 			}),
 		},
 		{
@@ -98,6 +102,8 @@ func secureBoot(_ *checks.Facts, t backends.Ref, h *backends.Host, sys *backends
 		return row.Waiting(t, "secure boot was not read: this needs the ESXi shell")
 	case !*sys.SecureBoot:
 		return row.Pass(t, "secure boot is off")
+	case !sys.VIBs.Known():
+		return row.Unread(t, "the list of VIBs", sys.VIBs)
 	}
 	modules := nic.FirmwareModules()
 	for _, name := range slices.Sorted(maps.Keys(sys.VIBs.Value)) {

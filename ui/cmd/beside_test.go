@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -10,20 +11,21 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // operators are two operators of one site with their own state directories. One has the VMs vm-01 and vm-02, the other vm-03 and
 // vm-04; both use the same host ports.
-func operators(t *testing.T) (b *bench, files [2]string, envs [2]map[string]string) {
-	b = newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 4})
+func operators(t *testing.T) (files [2]string, envs [2]map[string]string) {
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 4, Commands: timing.Clock{Real: true, Scale: scale}})
 	all := filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
 	for i, part := range [][2]string{{"  - name: \"vm-03\"", "guest:\n"}, {"  - name: \"vm-01\"", "  - name: \"vm-03\""}} {
 		files[i] = without(t, all, part[0], part[1])
 		envs[i] = maps.Clone(b.env)
 		envs[i]["HOME"], envs[i]["XDG_STATE_HOME"] = t.TempDir(), t.TempDir()
 	}
-	return b, files, envs
+	return files, envs
 }
 
 // without returns answers without the lines from one text to another.
@@ -46,54 +48,46 @@ type ended struct {
 	code      int
 }
 
-// atOnce starts the bench of the second operator when vCenter has answered a number of calls of the first, and returns both.
-func atOnce(b *bench, files [2]string, envs [2]map[string]string, after int) (both [2]ended) {
-	before := b.lab.Calls()
+// atOnce starts the bench of the second operator some time after that of the first, and returns both.
+func atOnce(files [2]string, envs [2]map[string]string, after time.Duration) (both [2]ended) {
 	first := make(chan ended, 1)
 	go func() {
 		out, errs, code := inProcess(envs[0], "bench", "-f", files[0])
 		first <- ended{out, errs, code}
 	}()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	over := false
-	for !over && b.lab.Calls()-before < after {
-		select {
-		case both[0] = <-first:
-			over = true
-		case <-tick.C:
-		}
-	}
+	<-time.After(after)
 	both[1].out, both[1].errs, both[1].code = inProcess(envs[1], "bench", "-f", files[1])
-	if !over {
-		both[0] = <-first
-	}
+	both[0] = <-first
 	return both
 }
 
-// takeTurns lets two operators measure at once, the second at random instants of the first's bench: both measure the whole fabric.
+// The lab's time: commands in guests and on hosts take this share of their real time.
+const scale = 0.03
+
+// takeTurns lets two operators measure at once, the second 0 to 3 s of the lab's time after the first: both measure the whole
+// fabric.
 func takeTurns(t *testing.T, tries int) {
-	b, files, envs := operators(t)
-	before := b.lab.Calls()
+	files, envs := operators(t)
+	began := time.Now()
 	if out, errs, code := inProcess(envs[0], "bench", "-f", files[0]); code != 0 {
 		t.Fatalf("alone: exit %d\n%s%s", code, out, errs)
 	}
-	calls, chance, waited := b.lab.Calls()-before, rand.New(rand.NewPCG(47, 5)), 0
-	for try := range tries {
-		after := 0
-		if try > 0 {
-			after = chance.IntN(calls)
-		}
-		for i, got := range atOnce(b, files, envs, after) {
+	t.Logf("alone: %.1f s of the lab's time", time.Since(began).Seconds()/scale)
+	chance, waited := rand.New(rand.NewPCG(47, 5)), 0
+	for range tries {
+		apart := time.Duration(3000*chance.Float64()) * time.Millisecond
+		told := ""
+		for i, got := range atOnce(files, envs, time.Duration(scale*float64(apart))) {
 			if got.code != 0 || !strings.Contains(got.out, "2 of 2 pairs at expected line rate") || strings.Contains(got.out, "other traffic") {
-				t.Errorf("operator %d, second after %d of %d calls: exit %d\n%s%s", i+1, after, calls, got.code, got.out, got.errs)
+				t.Errorf("operator %d, second after %s: exit %d\n%s%s", i+1, apart, got.code, got.out, got.errs)
 			}
 			if strings.Contains(got.errs, "note: waiting until run ") {
 				waited++
+				told += fmt.Sprintf(", operator %d waited", i+1)
 			}
 		}
+		t.Logf("second after %s%s", apart, told)
 	}
-	t.Logf("%d tries, one waited in %d", tries, waited)
 	if waited == 0 {
 		t.Error("nobody waited for the other")
 	}

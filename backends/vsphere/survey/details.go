@@ -125,8 +125,6 @@ func (r *hostRow) detail(o wire.Object) {
 		switch s.Key {
 		case "ntpd", "chronyd", "ptpd":
 			h.NTPActive = h.NTPActive || s.Running
-		case "TSM-SSH":
-			h.SSHRunning = s.Running
 		}
 	}
 	h.PowerPolicy = text(o, "config.powerSystemInfo.currentPolicy.shortName")

@@ -115,7 +115,7 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 		if h.System == nil {
 			h.System = &backends.HostSystem{}
 		}
-		if h.SSHRunning {
+		if h.Services["TSM-SSH"].Running {
 			open = append(open, h.Name)
 		} else {
 			h.System.ShellError = noSSH

@@ -290,7 +290,7 @@ func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context
 			maps.Copy(out, bytes)
 		}
 		_, no := refused.Load(host)
-		if h := inv.Host(host); no || h == nil || !h.SSHRunning || s.Env.Terminal() && !s.Set.ESXiPassword.Known() {
+		if h := inv.Host(host); no || h == nil || !h.Services["TSM-SSH"].Running || s.Env.Terminal() && !s.Set.ESXiPassword.Known() {
 			return out, nil
 		}
 		more, err := s.Shells.PriorityCounters(ctx, host, port)

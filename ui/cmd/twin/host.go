@@ -74,7 +74,7 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 	}
 	if h.Services == nil {
 		t.note(h.Name, "services other than SSH were not collected (the bundle was written by an older release): those of a new host are used")
-		w.Service("TSM-SSH").Running, w.Service("ntpd").Running = h.SSHRunning, h.NTPActive
+		w.Service("TSM-SSH").Running, w.Service("ntpd").Running = h.Services["TSM-SSH"].Running, h.NTPActive
 	} else {
 		fresh := w.Services
 		w.Services = nil

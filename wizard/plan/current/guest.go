@@ -48,7 +48,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindPersist:
 		return Persist(g.Persist)
 	case backends.KindMemlock:
-		return backends.ValueOf(Memlock(g.MemlockKB))
+		return Memlock(g.MemlockKB)
 	case backends.KindEnvironment:
 		return Environment(g)
 	case backends.KindNICName, backends.KindRestart:
@@ -138,18 +138,24 @@ func Persist(p backends.Persist) backends.Value {
 	return backends.ValueOf(p)
 }
 
-// Memlock formats a limit of locked memory.
-func Memlock(kb int64) string {
-	if kb < 0 {
-		return "unlimited"
+// Memlock returns a limit of locked memory as the value of its setting; 0 was not read.
+func Memlock(kb int64) backends.Value {
+	switch {
+	case kb < 0:
+		return backends.ValueOf("unlimited")
+	case kb == 0:
+		return backends.Unknown("the limit of the guest is read")
 	}
-	return strconv.FormatInt(kb, 10)
+	return backends.ValueOf(strconv.FormatInt(kb, 10))
 }
 
 // Members returns which of the wanted packages or modules a guest has, as the value of their setting.
 func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
 	if kind == backends.KindModules {
 		return backends.ValueOf(Held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
+	}
+	if g.Packages == nil {
+		return backends.Unknown("the packages of the guest are read")
 	}
 	sorted := slices.Sorted(slices.Values(wanted))
 	return backends.ValueOf(backends.PackageSpec{Installed: Held(sorted, func(p string) bool { return g.Packages[p] != "" })})

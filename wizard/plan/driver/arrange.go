@@ -255,9 +255,9 @@ func (d *driverPart) ssh(br plan.Bracket) string {
 	case l == "" || l == "disabled":
 	case slices.Contains(d.sys.Exceptions.Value, user):
 		d.NoteEach(d.ref.Name, "[is|are] in lockdown mode (%s), which is not changed: %s is one of [its|their] exception users and may use the ESXi shell", l, user)
-	case d.sys.Exceptions.State == backends.FactUnreadable:
+	case d.sys.Exceptions.Reason() != "":
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "give the account Global.Settings (rdma-setup generate role), or end lockdown mode for the run; this program does not change it",
-			"is in lockdown mode (%s), its exception users could not be read, and its card's firmware can only be set in the ESXi shell: %s", l, d.sys.Exceptions.Why)
+			"is in lockdown mode (%s), its exception users could not be read, and its card's firmware can only be set in the ESXi shell: %s", l, d.sys.Exceptions.Reason())
 	default:
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
 			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)

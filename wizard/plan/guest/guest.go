@@ -346,7 +346,7 @@ func (g *guestPart) arp(n answers.Adapter) {
 func (g *guestPart) memlock() {
 	from := g.until
 	if g.asked {
-		from = backends.ValueOf(current.Memlock(g.v.Guest.MemlockKB))
+		from = current.Memlock(g.v.Guest.MemlockKB)
 	}
 	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory, and the default limit (in KB, at most 64 MB on many systems) is too low", nil)
 }
