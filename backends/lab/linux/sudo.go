@@ -15,60 +15,28 @@ import (
 
 const sudoTries = 3
 
-// sudo prompts for a password like sudo 1.9, and runs commands as another user with a clean environment.
+// sudo prompts for a password like sudo 1.9, and runs commands as root with a clean environment.
 func (m *Machine) sudo(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("+n S p: k K v l i s H E u: g: A b non-interactive stdin prompt: user: login shell validate list preserve-env: reset-timestamp")
+	o, err := p.Options("+n S p:")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "sudo: %v\nusage: sudo -h | -K | -k | -V\n", err)
 		return 1
-	}
-	target := m.people[0]
-	if name := o.Value("u", "user"); name != "" {
-		i := slices.IndexFunc(m.people, func(x person) bool { return x.name == name || fmt.Sprintf("#%d", x.uid) == name })
-		if i < 0 {
-			fmt.Fprintf(p.Stderr, "sudo: unknown user %s\nsudo: error initializing audit plugin sudoers_audit\n", name)
-			return 1
-		}
-		target = m.people[i]
-	}
-	if len(o.Args) == 0 && o.Has("k", "K", "reset-timestamp") {
-		return 0
 	}
 	if status := m.authenticate(p, o); status != 0 {
 		return status
 	}
 	args := o.Args
 	child := p.With()
-	child.User = target.user()
+	child.User = m.people[0].user()
 	child.Env = []string{"PATH=" + rootPath + ":/snap/bin", "HOME=" + child.User.Home, "USER=" + child.User.Name, "LOGNAME=" + child.User.Name,
 		"SHELL=/bin/bash", "SUDO_USER=" + p.User.Name, fmt.Sprintf("SUDO_UID=%d", p.User.UID)}
 	for _, kv := range p.Environ() {
 		key, _, _ := strings.Cut(kv, "=")
-		if key == "LANG" || key == "TERM" || strings.HasPrefix(key, "LC_") || o.Has("E") && key != "PATH" && key != "HOME" {
+		if key == "LANG" || key == "TERM" || strings.HasPrefix(key, "LC_") {
 			child.Env = append(child.Env, kv)
 		}
 	}
-	for len(args) > 0 && strings.Contains(args[0], "=") && !strings.Contains(args[0], "/") {
-		key, value, _ := strings.Cut(args[0], "=")
-		child.Setenv(key, value)
-		args = args[1:]
-	}
-	switch {
-	case o.Has("v", "validate"):
-		return 0
-	case o.Has("l", "list") && len(args) == 0:
-		p.Printf("User %s may run the following commands on %s:\n    (ALL : ALL) ALL\n", p.User.Name, m.cfg.Hostname)
-		return 0
-	case o.Has("i", "login", "s", "shell"):
-		if o.Has("i", "login") {
-			child.Dir = child.User.Home
-		}
-		shell := []string{"/bin/bash"}
-		if len(args) > 0 {
-			shell = append(shell, "-c", quoteAll(args))
-		}
-		args = shell
-	case len(args) == 0:
+	if len(args) == 0 {
 		fmt.Fprintf(p.Stderr, "usage: sudo -h | -K | -k | -V\nusage: sudo -v [-ABkNnS] [-g group] [-h host] [-p prompt] [-u user]\n")
 		return 1
 	}
@@ -85,41 +53,24 @@ func (m *Machine) sudo(ctx context.Context, p *sh.Proc) int {
 	return status
 }
 
-// quoteAll joins words to a shell command line, like sudo -i: it escapes all special characters with a backslash.
-func quoteAll(args []string) string {
-	var b strings.Builder
-	for i, a := range args {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		for _, r := range a {
-			if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-$", r) {
-				b.WriteByte('\\')
-			}
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 func (m *Machine) authenticate(p *sh.Proc, o sh.Options) int {
 	i := slices.IndexFunc(m.people, func(x person) bool { return x.uid == p.User.UID })
 	me := m.people[i]
 	if me.uid == 0 || me.sudo == "nopasswd" {
 		return 0
 	}
-	if o.Has("n", "non-interactive") {
+	if o.Has("n") {
 		fmt.Fprintf(p.Stderr, "sudo: a password is required\n")
 		return 1
 	}
-	if !o.Has("S", "stdin") && !p.Session.TTY {
+	if !o.Has("S") && !p.Session.TTY {
 		fmt.Fprintf(p.Stderr, "sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an "+
 			"askpass helper\nsudo: a password is required\n")
 		return 1
 	}
 	prompt := "[sudo] password for " + me.name + ": "
-	if o.Has("p", "prompt") {
-		prompt = strings.NewReplacer("%u", "root", "%p", me.name, "%h", m.cfg.Hostname).Replace(o.Value("p", "prompt"))
+	if o.Has("p") {
+		prompt = strings.NewReplacer("%u", "root", "%p", me.name, "%h", m.cfg.Hostname).Replace(o.Value("p"))
 	}
 	for try := range sudoTries {
 		fmt.Fprint(p.Stderr, prompt)

@@ -17,7 +17,7 @@ func bin(dir string, names ...string) map[string]string {
 
 func coreutils() []string {
 	return []string{"cat", "cp", "mv", "rm", "mkdir", "rmdir", "ln", "touch", "chmod", "chown", "mktemp", "sync",
-		"ls", "stat", "readlink", "realpath", "basename", "dirname", "head", "tail", "wc", "sort",
+		"ls", "stat", "readlink", "basename", "dirname", "head", "tail", "wc", "sort",
 		"cut", "tr", "env", "sleep", "timeout", "stdbuf", "nohup", "true", "false", "echo", "seq", "id", "groups", "date",
 		"sha256sum", "base64", "uname", "nproc"}
 }

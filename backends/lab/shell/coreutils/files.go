@@ -34,9 +34,6 @@ func into(p *sh.Proc, src, dst string) string {
 // destination splits operands into sources and target. More than one source requires a directory as target.
 func destination(p *sh.Proc, o sh.Options) (src []string, dst string, status int) {
 	args := o.Args
-	if t := o.Value("t", "target-directory"); t != "" {
-		args = append(args, t)
-	}
 	switch len(args) {
 	case 0:
 		return nil, "", p.Usage(1, errors.New("missing file operand"))
@@ -53,7 +50,7 @@ func destination(p *sh.Proc, o sh.Options) (src []string, dst string, status int
 }
 
 func cp(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("a r R f p n i v archive recursive force preserve no-clobber L d t: target-directory: T")
+	o, err := p.Options("r f p P")
 	if err != nil {
 		return p.Usage(1, err)
 	}
@@ -72,9 +69,9 @@ func copyOne(p *sh.Proc, o sh.Options, src, dst string) int {
 	if err != nil {
 		return p.Errorf("cannot stat '%s': %s", src, vfs.Reason(err))
 	}
-	keep := o.Has("a", "p", "archive", "preserve")
+	keep := o.Has("p")
 	if info.IsDir() {
-		if !o.Has("a", "r", "R", "archive", "recursive") {
+		if !o.Has("r") {
 			return p.Errorf("-r not specified; omitting directory '%s'", src)
 		}
 		if err := f.MkdirAll(c, dst, info.Mode()); err != nil {
@@ -89,11 +86,6 @@ func copyOne(p *sh.Proc, o sh.Options, src, dst string) int {
 			status = max(status, copyOne(p, o, path.Join(src, i.Name()), path.Join(dst, i.Name())))
 		}
 		return status
-	}
-	if o.Has("n", "no-clobber") {
-		if _, err := f.Lstat(c, dst); err == nil {
-			return 0
-		}
 	}
 	data, err := f.ReadFile(c, p.Path(src))
 	if err != nil {
@@ -111,18 +103,13 @@ func copyOne(p *sh.Proc, o sh.Options, src, dst string) int {
 }
 
 func mv(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("f n i v T t: force no-clobber target-directory: no-target-directory")
+	o, err := p.Options("f")
 	if err != nil {
 		return p.Usage(1, err)
 	}
 	srcs, dst, status := destination(p, o)
 	for _, src := range srcs {
 		to := into(p, src, dst)
-		if o.Has("n", "no-clobber") {
-			if _, err := p.Sys.FS.Lstat(p.User.Cred(), to); err == nil {
-				continue
-			}
-		}
 		if _, err := p.Sys.FS.Lstat(p.User.Cred(), p.Path(src)); err != nil {
 			status = p.Errorf("cannot stat '%s': %s", src, vfs.Reason(err))
 		} else if err := p.Sys.FS.Rename(p.User.Cred(), p.Path(src), to); err != nil {
@@ -133,11 +120,11 @@ func mv(_ context.Context, p *sh.Proc) int {
 }
 
 func rm(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("r R f v i d recursive force one-file-system")
+	o, err := p.Options("r f")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	force := o.Has("f", "force")
+	force := o.Has("f")
 	if len(o.Args) == 0 && !force {
 		return p.Usage(1, errors.New("missing operand"))
 	}
@@ -147,9 +134,9 @@ func rm(_ context.Context, p *sh.Proc) int {
 		switch {
 		case errors.Is(err, syscall.ENOENT) && force:
 			continue
-		case err == nil && info.IsDir() && !o.Has("r", "R", "recursive"):
+		case err == nil && info.IsDir() && !o.Has("r"):
 			err = &fs.PathError{Err: syscall.EISDIR}
-		case err == nil && o.Has("r", "R", "recursive"):
+		case err == nil && o.Has("r"):
 			err = p.Sys.FS.RemoveAll(p.User.Cred(), p.Path(name))
 		case err == nil:
 			err = p.Sys.FS.Remove(p.User.Cred(), p.Path(name))
@@ -162,12 +149,12 @@ func rm(_ context.Context, p *sh.Proc) int {
 }
 
 func mkdir(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("p m: v parents mode:")
+	o, err := p.Options("p m:")
 	if err != nil {
 		return p.Usage(1, err)
 	}
 	perm := fs.FileMode(0o755)
-	if m := o.Value("m", "mode"); m != "" {
+	if m := o.Value("m"); m != "" {
 		if perm, err = parseMode(m); err != nil {
 			return p.Errorf("invalid mode '%s'", m)
 		}
@@ -177,7 +164,7 @@ func mkdir(_ context.Context, p *sh.Proc) int {
 	}
 	status := 0
 	for _, name := range o.Args {
-		if o.Has("p", "parents") {
+		if o.Has("p") {
 			if _, err = p.Sys.FS.Stat(p.User.Cred(), p.Path(name)); err == nil {
 				continue
 			}
@@ -212,21 +199,21 @@ func rmdir(_ context.Context, p *sh.Proc) int {
 }
 
 func ln(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("s f n r symbolic force no-dereference")
+	o, err := p.Options("s f n")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	if !o.Has("s", "symbolic") {
+	if !o.Has("s") {
 		return p.Errorf("failed to create hard link: Operation not permitted")
 	}
 	if len(o.Args) != 2 {
 		return p.Usage(1, errors.New("missing file operand"))
 	}
 	to := p.Path(o.Args[1])
-	if !o.Has("n", "no-dereference") {
+	if !o.Has("n") {
 		to = into(p, o.Args[0], o.Args[1])
 	}
-	if o.Has("f", "force") {
+	if o.Has("f") {
 		_ = p.Sys.FS.Remove(p.User.Cred(), to) // a remaining file causes an error in the next step
 	}
 	if err := p.Sys.FS.Symlink(p.User.Cred(), o.Args[0], to); err != nil {
@@ -236,7 +223,7 @@ func ln(_ context.Context, p *sh.Proc) int {
 }
 
 func touch(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("c a m no-create")
+	o, err := p.Options("")
 	if err != nil {
 		return p.Usage(1, err)
 	}
@@ -247,9 +234,6 @@ func touch(_ context.Context, p *sh.Proc) int {
 			if err != nil {
 				status = p.Errorf("setting times of '%s': %s", name, vfs.Reason(err))
 			}
-			continue
-		}
-		if o.Has("c", "no-create") {
 			continue
 		}
 		if err := p.Sys.FS.WriteFile(p.User.Cred(), p.Path(name), nil, 0o644); err != nil {

@@ -4,15 +4,13 @@ import (
 	"context"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find supports -name, -type and -path, each also after !, -maxdepth and -mindepth, combined by "and", as well as -print,
-// -printf with %p and %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
+// find supports -name, -type and -path, each also after !, combined by "and", and -printf with %p and %f. As in find(1), the expression begins with the first word that starts with - or is !.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]
@@ -29,18 +27,12 @@ func find(_ context.Context, p *sh.Proc) int {
 		want := !not
 		tests, not = append(tests, func(name string, i vfs.Info) bool { return t(name, i) == want }), false
 	}
-	least, most, remove, format := 0, 1<<30, false, "%p\n"
+	format := "%p\n"
 	for len(args) > 0 {
 		what := args[0]
 		args = args[1:]
-		switch what {
-		case "!":
+		if what == "!" {
 			not = !not
-			continue
-		case "-print":
-			continue
-		case "-delete":
-			remove = true
 			continue
 		}
 		if len(args) == 0 {
@@ -61,16 +53,6 @@ func find(_ context.Context, p *sh.Proc) int {
 				return p.Errorf("Unknown argument to -type: %s", value)
 			}
 			add(func(_ string, i vfs.Info) bool { return i.Type() == want })
-		case "-maxdepth", "-mindepth":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return p.Errorf("Expected a positive decimal integer argument to %s, but got '%s'", what, value)
-			}
-			if what == "-maxdepth" {
-				most = n
-			} else {
-				least = n
-			}
 		default:
 			return p.Errorf("unknown predicate `%s'", what)
 		}
@@ -83,13 +65,6 @@ func find(_ context.Context, p *sh.Proc) int {
 		base := p.Path(root)
 		err := p.Sys.FS.Walk(p.User.Cred(), base, func(name string, i vfs.Info) error {
 			rel := strings.TrimPrefix(strings.TrimPrefix(name, base), "/")
-			depth := 0
-			if rel != "" {
-				depth = strings.Count(rel, "/") + 1
-			}
-			if depth < least || depth > most {
-				return nil
-			}
 			shown := root
 			if rel != "" {
 				shown = strings.TrimSuffix(root, "/") + "/" + rel
@@ -98,9 +73,6 @@ func find(_ context.Context, p *sh.Proc) int {
 				if !ok(shown, i) {
 					return nil
 				}
-			}
-			if remove {
-				return p.Sys.FS.Remove(p.User.Cred(), name)
 			}
 			p.Printf("%s", strings.NewReplacer("%p", shown, "%f", path.Base(shown), `\n`, "\n", `\t`, "\t", "%%", "%").Replace(format))
 			return nil

@@ -14,7 +14,7 @@ import (
 
 func listPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
-		"ls": ls, "stat": stat, "readlink": readlink, "realpath": readlink, "find": find,
+		"ls": ls, "stat": stat, "readlink": readlink, "find": find,
 		"basename": basename, "dirname": dirname,
 	}
 }
@@ -52,7 +52,7 @@ func octal(m fs.FileMode) string {
 }
 
 func ls(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("l a A 1 d h n t r R F L color all almost-all time-style: full-time")
+	o, err := p.Options("l a A 1 d n")
 	if err != nil {
 		return p.Usage(2, err)
 	}
@@ -89,7 +89,7 @@ func ls(_ context.Context, p *sh.Proc) int {
 			p.Printf("total 0\n")
 		}
 		for _, i := range list {
-			if strings.HasPrefix(i.Name(), ".") && !o.Has("a", "A", "all", "almost-all") {
+			if strings.HasPrefix(i.Name(), ".") && !o.Has("a", "A") {
 				continue
 			}
 			lsLine(p, o, i.Name(), i)
@@ -111,21 +111,17 @@ func lsLine(p *sh.Proc, o sh.Options, name string, i vfs.Info) {
 }
 
 func stat(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("c: L t format: printf: dereference")
+	o, err := p.Options("c: L")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	if len(o.Args) == 0 {
+	if len(o.Args) == 0 || !o.Has("c") {
 		return p.Usage(1, errors.New("missing operand"))
-	}
-	format, end := o.Value("c", "format"), "\n"
-	if o.Has("printf") {
-		format, end = strings.ReplaceAll(o.Value("printf"), `\n`, "\n"), ""
 	}
 	status := 0
 	for _, name := range o.Args {
 		look := p.Sys.FS.Lstat
-		if o.Has("L", "dereference") {
+		if o.Has("L") {
 			look = p.Sys.FS.Stat
 		}
 		i, err := look(p.User.Cred(), p.Path(name))
@@ -144,11 +140,7 @@ func stat(_ context.Context, p *sh.Proc) int {
 		case i.Size() == 0:
 			kind = "regular empty file"
 		}
-		f := format
-		if f == "" && end == "\n" {
-			f = "  File: %n\n  Size: %s\t%F\nAccess: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
-		}
-		p.Printf("%s%s", verbs(f, func(verb byte) (string, bool) {
+		p.Printf("%s\n", verbs(o.Value("c"), func(verb byte) (string, bool) {
 			switch verb {
 			case 'n':
 				return name, true
@@ -158,8 +150,6 @@ func stat(_ context.Context, p *sh.Proc) int {
 				return kind, true
 			case 'a':
 				return octal(i.Mode()), true
-			case 'A':
-				return modeString(i.Mode()), true
 			case 'u':
 				return fmt.Sprint(i.UID), true
 			case 'g':
@@ -168,13 +158,9 @@ func stat(_ context.Context, p *sh.Proc) int {
 				return idName(p, "/etc/passwd", i.UID), true
 			case 'G':
 				return idName(p, "/etc/group", i.GID), true
-			case 'Y':
-				return fmt.Sprint(i.ModTime().Unix()), true
-			case 'y':
-				return i.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), true
 			}
 			return "%", verb == '%'
-		}), end)
+		}))
 	}
 	return status
 }
@@ -196,13 +182,13 @@ func verbs(format string, value func(verb byte) (string, bool)) string {
 }
 
 func readlink(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("f e m n q s canonicalize canonicalize-existing")
+	o, err := p.Options("f")
 	if err != nil {
 		return p.Usage(1, err)
 	}
 	status := 0
 	for _, name := range o.Args {
-		if p.Name() == "readlink" && !o.Has("f", "e", "m", "canonicalize", "canonicalize-existing") {
+		if !o.Has("f") {
 			target, err := p.Sys.FS.Readlink(p.User.Cred(), p.Path(name))
 			if err != nil {
 				status = 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -215,7 +216,7 @@ func pgrep(_ context.Context, p *sh.Proc) int {
 			sig, args = s, args[1:]
 		}
 	}
-	o, err := p.With(append(p.Args[:1:1], args...)...).Options("f x u: a l n o c s")
+	o, err := p.With(append(p.Args[:1:1], args...)...).Options("f x a")
 	if err != nil {
 		return p.Usage(2, err)
 	}
@@ -236,7 +237,7 @@ func pgrep(_ context.Context, p *sh.Proc) int {
 		if o.Has("f") {
 			name = strings.Join(r.Args, " ")
 		}
-		if r.PID == p.PID || !re.MatchString(name) || o.Has("u") && r.User.Name != o.Value("u") {
+		if r.PID == p.PID || !re.MatchString(name) {
 			continue
 		}
 		switch {
@@ -245,7 +246,7 @@ func pgrep(_ context.Context, p *sh.Proc) int {
 				status = 0
 			}
 			continue
-		case o.Has("a", "l"):
+		case o.Has("a"):
 			p.Printf("%d %s\n", r.PID, strings.Join(r.Args, " "))
 		default:
 			p.Printf("%d\n", r.PID)
@@ -264,35 +265,13 @@ func ps(_ context.Context, p *sh.Proc) int {
 }
 
 func xargs(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("+r n: I: 0 d: no-run-if-empty")
+	o, err := p.Options("+n:")
 	if err != nil {
 		return p.Usage(1, err)
 	}
 	data, _ := io.ReadAll(p.Stdin)
 	items := strings.Fields(string(data))
-	if o.Has("0") {
-		items = strings.FieldsFunc(string(data), func(r rune) bool { return r == 0 })
-	}
-	command := o.Args
-	if len(command) == 0 {
-		command = []string{"echo"}
-	}
-	if len(items) == 0 && o.Has("r", "no-run-if-empty") {
-		return 0
-	}
-	if mark := o.Value("I"); mark != "" {
-		for _, item := range items {
-			var args []string
-			for _, a := range command {
-				args = append(args, strings.ReplaceAll(a, mark, item))
-			}
-			if run(ctx, p, args...) != 0 {
-				return 123
-			}
-		}
-		return 0
-	}
-	if run(ctx, p, append(append([]string{}, command...), items...)...) != 0 {
+	if run(ctx, p, append(slices.Clone(o.Args), items...)...) != 0 {
 		return 123
 	}
 	return 0
