@@ -97,9 +97,9 @@ func TestDeadMachinesCostOneLimit(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"plan", "pvrdma", guests, nil, 8, 4, "vm-08: the guest is running but cannot be read"},
-		{"check", "pvrdma", guests, nil, 8, 1, ""},
-		{"apply", "pvrdma", guests, []string{"--yes"}, 8, 4, "vm-08: the guest is running but cannot be read"},
+		{"plan", "pvrdma", guests, []string{"--guest-timeout", "4s"}, 8, 4, "vm-08: the guest is running but cannot be read"},
+		{"check", "pvrdma", guests, []string{"--guest-timeout", "4s"}, 8, 1, ""},
+		{"apply", "pvrdma", guests, []string{"--yes", "--guest-timeout", "4s"}, 8, 4, "vm-08: the guest is running but cannot be read"},
 		{"apply", "sriov", shells, []string{"--yes"}, 4, 4, "esx-05: no SSH login"},
 	} {
 		t.Run(tt.name+" "+tt.mode, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDeadMachinesCostOneLimit(t *testing.T) {
 			if err := errors.Join(answers.Save(&out, a), os.WriteFile(file, out.Bytes(), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			code, stdout, errs := b.run(append([]string{tt.name, "-f", file, "--guest-timeout", "4s"}, tt.args...)...)
+			code, stdout, errs := b.run(append([]string{tt.name, "-f", file}, tt.args...)...)
 			if series, n := s.oneAfterAnother(); len(series) != 1 || n != tt.machines || code != tt.code || !strings.Contains(errs, tt.says) {
 				t.Errorf("exit %d; %d machines were waited for, one after the other %v\n%s\n%s", code, n, series, stdout, errs)
 			}
