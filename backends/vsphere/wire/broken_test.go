@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -23,6 +24,11 @@ func TestBrokenConnections(t *testing.T) {
 	} {
 		if got := isBroken(fmt.Errorf("ask: %w", &url.Error{Op: "Post", URL: "https://vc/sdk", Err: err})); got != want {
 			t.Errorf("%v: broken %t, want %t", err, got, want)
+		}
+		for what, unknown := range map[string]bool{"read the health of hosts": false, "set the option": want} {
+			if text := Explain(err, "esx-01", what).Error(); strings.Contains(text, unsure) != unknown {
+				t.Errorf("%v: %q says that it may have taken effect: %t", err, text, !unknown)
+			}
 		}
 	}
 }

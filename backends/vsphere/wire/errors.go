@@ -30,8 +30,14 @@ func Explain(err error, target, what string) error {
 		return &backends.Error{Kind: known.Kind, Target: target, What: what, Hint: known.Hint, Err: err}
 	}
 	kind, text, hint := classify(err)
+	if strings.HasPrefix(what, "read ") {
+		text = strings.TrimSuffix(text, unsure)
+	}
 	return &backends.Error{Kind: kind, Target: target, What: what, Hint: hint, Err: worded{text, err}, Lasting: lasting(FaultOf(err))}
 }
+
+// unsure ends the text of an error after which a call may have taken effect, unless it only reads.
+const unsure = "; whether it took effect is not known"
 
 // lasting reports whether a fault is caused by the requested configuration and not by the current state: NotSupported,
 // RestrictedVersion, and the faults that extend VmConfigFault (vSphere Web Services API). CannotAccessVmComponent and the faults
@@ -81,12 +87,12 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
 	case isLong(err):
-		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "check what is between this " +
+		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + ")" + unsure, "check what is between this " +
 			"machine and vCenter (proxies, firewalls), and vCenter's log; then resume"
 	case isUnreadable(err):
-		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "run rdma-setup resume, which first reads what was done"
+		return backends.KindTransient, "vCenter's reply cannot be read (" + text + ")" + unsure, "run rdma-setup resume, which first reads what was done"
 	case isBroken(err):
-		return backends.KindTransient, "the connection to vCenter was lost; whether it took effect is not known", "run rdma-setup resume, which first reads what was done"
+		return backends.KindTransient, "the connection to vCenter was lost" + unsure, "run rdma-setup resume, which first reads what was done"
 	}
 	if _, is := errors.AsType[net.Error](err); is {
 		return backends.KindUnreachable, plain(err), "check the network to vCenter, then resume"
