@@ -178,8 +178,8 @@ func (n *network) freeMAC() (mac string) {
 	}
 }
 
-// nicNames matches names of interfaces in files, and patterns up to their first special character.
-var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*[*?[]?`)
+// nicNames matches names of interfaces in files. Of a pattern it is the beginning: "ens224" of "ens224*", which fits it.
+var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*\b`)
 
 // rivals returns the files that prevent an address of this program, by the names of interfaces: of those that exist, except the ones
 // that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name (""). For the others it
@@ -220,7 +220,7 @@ func (n *network) rivals() (found map[string]backends.FileProblem, would []candi
 	}
 	for _, f := range n.files {
 		for _, name := range nicNames.FindAllString(f.Path+"\n"+f.Content, -1) {
-			if strings.HasPrefix(name, prefix) && !strings.ContainsAny(name, "*?[") && !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.Name == name }) {
+			if strings.HasPrefix(name, prefix) && !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.Name == name }) {
 				names[name] = name
 			}
 		}
@@ -248,6 +248,9 @@ func (n *network) invalid(tried trial) *backends.FileProblem {
 		return problem(n.refusal)
 	}
 	if p := tried.problem(); p != nil {
+		if m := netplanStanza.FindStringSubmatch(string(tried)); m != nil && p.File == "" {
+			p.File = netconf.FileOf(n.files, m[1])
+		}
 		return p
 	}
 	if strings.HasPrefix(string(tried), "exit 0\n") && n.system == netconf.Netplan {
@@ -263,8 +266,12 @@ type trial string
 
 func tryScript(add ...string) string { return "(\n" + script("netplan-try.sh", add...) + ")" }
 
-// netplanError matches netplan's place of an error: "/etc/netplan/95-broken.yaml:5:1: Invalid YAML: ...".
-var netplanError = regexp.MustCompile(`(/(?:etc|run|lib|usr/lib)/netplan/[^:\s]+):(\d+):\d+: (.*)`)
+// netplanError matches netplan's place of an error: "/etc/netplan/95-broken.yaml:5:1: Invalid YAML: ...", or the file alone;
+// netplanStanza that of what only its writer finds: "ERROR: any: networkd backend does not support wifi with match:".
+var (
+	netplanError  = regexp.MustCompile(`(/(?:etc|run|lib|usr/lib)/netplan/[^:\s]+):(?:(\d+):\d+:)? (.*)`)
+	netplanStanza = regexp.MustCompile(`(?m)^ERROR: (\S+): `)
+)
 
 // problem returns why netplan would generate nothing; nil if it would, or was not asked.
 func (t trial) problem() *backends.FileProblem {

@@ -17,6 +17,7 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 		file, text string
 		only       bool // the guest has no other file
 		refused    string
+		coming     string // for an adapter of this name, too
 	}{
 		{name: "catch-all (canonical/subiquity#2257)", os: "ubuntu-22.04", only: true, file: "/etc/netplan/01-netcfg.yaml",
 			text: "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    all:\n      match:\n        name: e*\n      dhcp4: yes\n"},
@@ -51,8 +52,10 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 		{name: "a profile that was edited and not activated (nm-settings-keyfile(5))", os: "rocky-9", file: "/etc/NetworkManager/system-connections/ens192.nmconnection",
 			refused: "/etc/NetworkManager/system-connections/ens192.nmconnection: it has changes that are not in force yet: ens192 does not have 10.9.9.9/24",
 			text:    "[connection]\nid=ens192\ntype=ethernet\ninterface-name=ens192\n\n[ipv4]\nmethod=manual\naddress1=10.9.9.9/24\n"},
-		{name: "a name that is the beginning of a pattern (netplan reference, match)", os: "ubuntu-22.04", only: true, file: "/etc/netplan/01.yaml",
-			text: "network:\n  version: 2\n  ethernets:\n    id0:\n      match:\n        name: \"ens19*\"\n      set-name: ens192\n      dhcp4: true\n"},
+		{name: "a pattern for an adapter that is coming (NetworkManager.conf(5), unmanaged-devices)", os: "rocky-9", file: "/etc/NetworkManager/conf.d/x.conf",
+			refused: "/etc/NetworkManager/conf.d/x.conf: ens224", coming: "ens224", text: "[keyfile]\nunmanaged-devices=interface-name:ens224*\n"},
+		{name: "a stanza that netplan's writer refuses (netplan, src/networkd.c)", os: "ubuntu-22.04", file: "/usr/local/bin/netplan",
+			refused: "/etc/netplan/50-cloud-init.yaml: netplan generate: ERROR: ens192: ", text: "#!/bin/sh\necho 'ERROR: ens192: networkd backend does not support it' >&2\nexit 1\n"},
 		{name: "a netplan that has no word of our file (netplan 0.102, networkmanager)", os: "ubuntu-22.04", file: "/usr/local/bin/netplan",
 			refused: "/etc/netplan/60-rdma-setup-", text: "#!/bin/sh\nfor f in \"$3\"/etc/netplan/60-rdma-setup-*; do\n\tif [ -e \"$f\" ]; then echo \"$f:4:5: Error in network definition: unknown key\" >&2; exit 78; fi\ndone\nexec /usr/sbin/netplan \"$@\"\n"},
 	} {
@@ -86,6 +89,9 @@ func TestGuestsOwnNetworkFiles(t *testing.T) {
 					stands += p.String()
 				}
 				err := set.Set(t.Context(), a.Setting, a.To, nil)
+				if others.NetRivals[test.coming].File == "" && test.coming != "" {
+					t.Errorf("nothing stands before %s: %v", test.coming, others.NetRivals)
+				}
 				if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), test.refused) || !strings.Contains(stands, test.refused) {
 					t.Errorf("Set: %v; the survey: %s", err, stands)
 				}

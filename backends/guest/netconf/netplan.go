@@ -228,6 +228,14 @@ func Pending(files, generated []File, links []Link) error {
 	return first
 }
 
+// FileOf returns netplan's last file that contributes to a stanza; "" if there is none.
+func FileOf(files []File, id string) string {
+	if p, err := readPlans(files); err == nil && p.find(id) != nil {
+		return p.find(id).file
+	}
+	return ""
+}
+
 // Origin returns the file that people write for one that decides now, and netplan's stanza; "" for a file that netplan has not written.
 func Origin(files []File, now string) (file, id string) {
 	if p, err := readPlans(files); err == nil {
