@@ -5,10 +5,13 @@ system=$1 nic=$2 file=$3 uuid=$4
 limited() { if command -v timeout >/dev/null 2>&1; then timeout 60 "$@"; else "$@"; fi; }
 case $system in
 netplan)
-	# netplan apply goes over every interface and restarts what runs them; networkd can be asked for the one.
-	netplan generate || exit 1
+	# netplan apply goes over every interface and restarts what runs them; networkd can be asked for the one, unless it is NetworkManager's.
 	d=
-	for f in /run/systemd/network/10-netplan-*.network; do [ -e "$f" ] && d=networkd; done
+	manager() { for f in /run/NetworkManager/system-connections/netplan-*rdma-setup-*; do [ ! -e "$f" ] || d=manager; done; }
+	manager
+	netplan generate || exit 1
+	manager
+	for f in /run/systemd/network/10-netplan-*.network; do [ -e "$f" ] && d=${d:-networkd}; done
 	if [ "$d" = networkd ] && networkctl reload && { networkctl reconfigure "$nic" || [ ! -e "$file" ]; }; then
 		:
 	else

@@ -204,7 +204,9 @@ func (n *network) rivals() (found map[string]backends.FileProblem, would []candi
 		if !l.Device || n.master[l.Name] != "" {
 			continue
 		}
-		prefix = strings.TrimRight(l.Name, "0123456789")
+		if at := strings.IndexAny(l.Name, "0123456789"); at > 0 {
+			prefix = l.Name[:at]
+		}
 		if n.management[l.Name] != "" {
 			continue
 		}

@@ -34,6 +34,9 @@ func (s *State) Generate() error {
 			if key := d.inconsistent(); key != "" {
 				return fmt.Errorf("ERROR: %s: networkd requires that %s has the same value in both dhcp4_overrides and dhcp6_overrides", d.id, key)
 			}
+			if d.kind == "wifis" && d.matched {
+				return fmt.Errorf("ERROR: %s: networkd backend does not support wifi with match:, only by interface name", d.id)
+			}
 			files[base+".network"] = d.network(s)
 			if text := d.netdev(); text != "" {
 				files[base+".netdev"] = text

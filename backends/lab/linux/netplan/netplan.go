@@ -249,6 +249,8 @@ func (p *parser) devices(kind string, n *yaml.Node) (err error) {
 			continue
 		}
 		switch p.d = p.def(id.Value); {
+		case strings.ContainsFunc(id.Value, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return p.fail(id, "Invalid name '%s'", id.Value) // src/parse.c: assert_valid_id
 		case value.Kind != yaml.MappingNode:
 			return p.fail(value, "expected mapping (check indentation)")
 		case p.d == nil && strings.ContainsAny(id.Value, "*[]?"):
