@@ -37,8 +37,8 @@ func finder(e *Env, cmd *cobra.Command, conf *viper.Viper, file string) func(key
 		if f != nil && f.Changed {
 			return value{key, f.Value.String(), "--" + key, 4}
 		}
-		for _, name := range env[key] {
-			if text := e.Getenv(name); text != "" {
+		for _, name := range variables(key) {
+			if text := e.Getenv(name); name != "" && text != "" {
 				if strings.HasPrefix(name, "RDMA_SETUP_") {
 					return value{key, text, name, 3}
 				}

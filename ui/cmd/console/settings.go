@@ -54,31 +54,20 @@ type Settings struct {
 	HostTimeout  time.Duration // limit for all esxcli calls of one host
 }
 
-// env names the environment variables of each setting, the most specific first.
-var env = map[string][]string{
-	"url":                    {"RDMA_SETUP_URL", "GOVC_URL"},
-	"username":               {"RDMA_SETUP_USERNAME", "GOVC_USERNAME"},
-	"password":               {"RDMA_SETUP_PASSWORD", "GOVC_PASSWORD"},
-	"thumbprint":             {"RDMA_SETUP_THUMBPRINT"},
-	"ca-certs":               {"RDMA_SETUP_TLS_CA_CERTS", "GOVC_TLS_CA_CERTS"},
-	"insecure":               {"RDMA_SETUP_INSECURE", "GOVC_INSECURE"},
-	"ssh-user":               {"RDMA_SETUP_SSH_USER"},
-	"ssh-key":                {"RDMA_SETUP_SSH_KEY"},
-	"known-hosts":            {"RDMA_SETUP_KNOWN_HOSTS"},
-	"jump":                   {"RDMA_SETUP_JUMP"},
-	"ssh-weak":               {"RDMA_SETUP_SSH_WEAK"},
-	"esxi-password":          {"RDMA_SETUP_ESXI_PASSWORD"},
-	"esxi-passwords":         {"RDMA_SETUP_ESXI_PASSWORDS"},
-	"guest-password":         {"RDMA_SETUP_GUEST_PASSWORD"},
-	"sudo-password":          {"RDMA_SETUP_SUDO_PASSWORD"},
-	"state-dir":              {"RDMA_SETUP_STATE_DIR"},
-	"log-level":              {"RDMA_SETUP_LOG_LEVEL"},
-	"password-command":       {"RDMA_SETUP_PASSWORD_COMMAND"},
-	"esxi-password-command":  {"RDMA_SETUP_ESXI_PASSWORD_COMMAND"},
-	"guest-password-command": {"RDMA_SETUP_GUEST_PASSWORD_COMMAND"},
-	"sudo-password-command":  {"RDMA_SETUP_SUDO_PASSWORD_COMMAND"},
-	"guest-timeout":          {"RDMA_SETUP_GUEST_TIMEOUT"},
-	"host-timeout":           {"RDMA_SETUP_HOST_TIMEOUT"},
+// byVariable are the settings that environment variables set, RDMA_SETUP_SSH_KEY for ssh-key; govcs are those of govc.
+var (
+	byVariable = strings.Fields("url username password thumbprint ca-certs insecure ssh-user ssh-key known-hosts jump ssh-weak esxi-password " +
+		"esxi-passwords guest-password sudo-password state-dir log-level password-command esxi-password-command guest-password-command " +
+		"sudo-password-command guest-timeout host-timeout")
+	govcs = map[string]string{"url": "GOVC_URL", "username": "GOVC_USERNAME", "password": "GOVC_PASSWORD", "ca-certs": "GOVC_TLS_CA_CERTS", "insecure": "GOVC_INSECURE"}
+)
+
+// variables returns the environment variables of a setting, the most specific first.
+func variables(key string) []string {
+	if !slices.Contains(byVariable, key) {
+		return nil
+	}
+	return []string{"RDMA_SETUP_" + strings.ToUpper(strings.ReplaceAll(strings.Replace(key, "ca-certs", "tls-ca-certs", 1), "-", "_")), govcs[key]}
 }
 
 // AddSettings adds the global flags to the root.
