@@ -39,32 +39,6 @@ var assumed = regexp.MustCompile(`^(vm .* device .* fileName|vm .* extraConfig n
 	`|portgroup .* config (autoExpand|defaultPortConfig uplinkTeamingPolicy policy value)` +
 	`|host .* label|host .* device .* (systemId|subDeviceId|subVendorId)|host .* vib .*)$`)
 
-// Bundles of an older release do not contain services and standard switches.
-func TestTwinOfAnOldBundle(t *testing.T) {
-	t.Parallel()
-	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
-	b, tw := site.bundle(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
-	for i := range b.Facts.Inventory.Hosts {
-		b.Facts.Inventory.Hosts[i].Services, b.Facts.Inventory.Hosts[i].VSwitches = nil, nil
-	}
-	old, err := twin.Of(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	more := slices.DeleteFunc(slices.Clone(old.Assumed), func(what string) bool { return slices.Contains(tw.Assumed, what) })
-	if len(more) != 2 || !strings.Contains(strings.Join(more, "\n"), "older release") {
-		t.Errorf("it assumes %q beyond the twin of a whole bundle", more)
-	}
-	var s world.State
-	if err := old.Found(&s); err != nil {
-		t.Fatal(err)
-	}
-	h := s.Hosts[0]
-	if v := h.VSwitchOf("vmnic0"); v == nil || !slices.Contains(v.PortGroups, "Management Network") || !h.Service("ntpd").Running {
-		t.Errorf("switch %+v, services %+v", v, h.Services)
-	}
-}
-
 // bundle runs collect on the site of a bench.
 func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 	b.t.Helper()

@@ -72,21 +72,18 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 		r := h.Firewall[key]
 		w.Firewall = append(w.Firewall, &world.Ruleset{Key: key, Enabled: r.Enabled, AllIP: r.AllIP, Networks: r.Networks})
 	}
-	if h.Services == nil {
-		t.note(h.Name, "services other than SSH were not collected (the bundle was written by an older release): those of a new host are used")
-		w.Service("TSM-SSH").Running, w.Service("ntpd").Running = h.Services["TSM-SSH"].Running, h.NTPActive
-	} else {
-		fresh := w.Services
+	fresh := w.Services
+	if len(h.Services) > 0 {
 		w.Services = nil
-		for _, key := range slices.Sorted(maps.Keys(h.Services)) {
-			s := &world.Service{Key: key, Label: key, Running: h.Services[key].Running, Policy: h.Services[key].Policy}
-			for _, f := range fresh {
-				if f.Key == key {
-					s.Label = f.Label
-				}
+	}
+	for _, key := range slices.Sorted(maps.Keys(h.Services)) {
+		s := &world.Service{Key: key, Label: key, Running: h.Services[key].Running, Policy: h.Services[key].Policy}
+		for _, f := range fresh {
+			if f.Key == key {
+				s.Label = f.Label
 			}
-			w.Services = append(w.Services, s)
 		}
+		w.Services = append(w.Services, s)
 	}
 	w.NTP, w.PowerPolicy = h.NTP, h.PowerPolicy
 	w.OwnPower = len(h.PowerPolicies) == 0
@@ -96,9 +93,6 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 func (t *Twin) networks(h *backends.Host, w *world.Host) {
 	for _, v := range h.VSwitches {
 		w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: v.Name, MTU: v.MTU, Uplinks: v.PNICs, PortGroups: v.PortGroups})
-	}
-	if h.VSwitches == nil {
-		t.oldSwitches(h, w)
 	}
 	for _, n := range h.NICs {
 		if n.Use.Opaque && !slices.ContainsFunc(w.Opaque, func(o *world.OpaqueSwitch) bool { return o.Name == n.Switch }) {
@@ -125,25 +119,6 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 			t.note(h.Name+"/"+k.Device, "mounts NFS, which the twin does not simulate")
 		}
 		w.VMKs = append(w.VMKs, v)
-	}
-}
-
-// oldSwitches guesses the standard switches of a bundle that does not list them.
-func (t *Twin) oldSwitches(h *backends.Host, w *world.Host) {
-	t.note(h.Name, "standard switches were not collected (the bundle was written by an older release): MTU 1500, all port groups on the first switch")
-	for _, n := range h.NICs {
-		if !n.Use.Standard {
-			continue
-		}
-		i := slices.IndexFunc(w.VSwitch, func(s *world.VSwitch) bool { return s.Name == n.Switch })
-		if i < 0 {
-			i = len(w.VSwitch)
-			w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: n.Switch, MTU: 1500})
-		}
-		w.VSwitch[i].Uplinks = append(w.VSwitch[i].Uplinks, n.Device)
-	}
-	if len(w.VSwitch) > 0 {
-		w.VSwitch[0].PortGroups = h.Networks
 	}
 }
 
