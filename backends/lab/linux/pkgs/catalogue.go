@@ -15,6 +15,23 @@ func bin(dir string, names ...string) map[string]string {
 	return m
 }
 
+// base parses the packages of a new installation that only have programs: lines of NAME VERSION[@ARCH] [DIRECTORY PROGRAM...].
+func base(text string) (list []Package) {
+	for line := range strings.Lines(text) {
+		w := strings.Fields(line)
+		if len(w) == 0 {
+			continue
+		}
+		p := Package{Name: w[0], Base: true}
+		p.Version, p.Arch, _ = strings.Cut(w[1], "@")
+		if len(w) > 2 {
+			p.Bin = bin(w[2], w[3:]...)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
 func coreutils() []string {
 	return []string{"cat", "cp", "mv", "rm", "mkdir", "rmdir", "ln", "touch", "chmod", "chown", "mktemp", "sync",
 		"ls", "stat", "readlink", "basename", "dirname", "head", "tail", "wc", "sort",
@@ -54,40 +71,41 @@ func Ubuntu(release, kernel string) []Package {
 		image, iproute = "6.8.0-31.31", "6.1.0-3"
 		rdma, perf, diag, plan = "50.0-2build2", "24.01.0+0.38-1build2", "50.0-2build2", "1.0-2ubuntu1"
 	}
-	list := []Package{
+	list := append(base(`
+bash 5.1-6ubuntu1.1 /usr/bin bash
+dash 0.5.11+git20210903+really0.5.11-3build1 /usr/bin dash /usr/bin/sh=dash
+grep 3.7-1build1 /usr/bin grep
+tar 1.34+dfsg-1ubuntu0.1.22.04.2 /usr/bin tar
+sed 4.8-1ubuntu2 /usr/bin sed
+mawk 1.3.4.20200120-3 /usr/bin awk
+findutils 4.8.0-1ubuntu3 /usr/bin find xargs
+diffutils 1:3.8-0ubuntu2
+debianutils 5.5-1ubuntu2
+procps 2:3.3.17-6ubuntu2.1 /usr/bin ps kill pgrep pkill
+hostname 3.23ubuntu2 /usr/bin hostname
+util-linux 2.37.2-4ubuntu3.4 /usr/bin dmesg setsid flock
+kmod 29-1ubuntu1 /usr/sbin modprobe rmmod modinfo depmod /usr/bin/lsmod=lsmod
+iputils-ping 3:20211215-1 /usr/bin ping
+ethtool 1:5.16-1ubuntu0.2 /usr/sbin ethtool
+pciutils 1:3.7.0-6 /usr/bin lspci
+ufw 0.36.1-4ubuntu0.1 /usr/sbin ufw
+iptables 1.8.7-1ubuntu5.2 /usr/sbin iptables
+systemd 249.11-0ubuntu3.12 /usr/bin systemctl networkctl systemd-run udevadm
+systemd-sysv 249.11-0ubuntu3.12 /usr/sbin reboot
+sudo 1.9.9-1ubuntu2.4 /usr/bin sudo
+passwd 1:4.8.1-2ubuntu2.2
+apt 2.4.12 /usr/bin apt-get apt-cache apt-mark
+dpkg 1.21.1ubuntu2.3 /usr/bin dpkg dpkg-query
+initramfs-tools 0.140ubuntu13.4@all /usr/sbin update-initramfs /usr/bin/lsinitramfs=lsinitramfs
+openssh-server 1:8.9p1-3ubuntu0.7
+open-vm-tools 2:12.3.5-3~ubuntu0.22.04.1
+udev 249.11-0ubuntu3.12`), []Package{
 		{Name: "coreutils", Version: "8.32-4.1ubuntu1.2", Base: true, Bin: bin("/usr/bin", coreutils()...)},
-		{Name: "bash", Version: "5.1-6ubuntu1.1", Base: true, Bin: bin("/usr/bin", "bash")},
-		{Name: "dash", Version: "0.5.11+git20210903+really0.5.11-3build1", Base: true, Bin: bin("/usr/bin", "dash", "/usr/bin/sh=dash")},
-		{Name: "grep", Version: "3.7-1build1", Base: true, Bin: bin("/usr/bin", "grep")},
-		{Name: "tar", Version: "1.34+dfsg-1ubuntu0.1.22.04.2", Base: true, Bin: bin("/usr/bin", "tar")},
-		{Name: "sed", Version: "4.8-1ubuntu2", Base: true, Bin: bin("/usr/bin", "sed")},
-		{Name: "mawk", Version: "1.3.4.20200120-3", Base: true, Bin: bin("/usr/bin", "awk")},
-		{Name: "findutils", Version: "4.8.0-1ubuntu3", Base: true, Bin: bin("/usr/bin", "find", "xargs")},
-		{Name: "diffutils", Version: "1:3.8-0ubuntu2", Base: true},
-		{Name: "debianutils", Version: "5.5-1ubuntu2", Base: true},
-		{Name: "procps", Version: "2:3.3.17-6ubuntu2.1", Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill")},
-		{Name: "hostname", Version: "3.23ubuntu2", Base: true, Bin: bin("/usr/bin", "hostname")},
-		{Name: "util-linux", Version: "2.37.2-4ubuntu3.4", Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock")},
-		{Name: "kmod", Version: "29-1ubuntu1", Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "/usr/bin/lsmod=lsmod")},
 		{Name: "iproute2", Version: iproute, Base: true, Bin: bin("/usr/bin", net...)},
-		{Name: "iputils-ping", Version: "3:20211215-1", Base: true, Bin: bin("/usr/bin", "ping")},
 		{Name: "iputils-arping", Version: "3:20211215-1", Bin: bin("/usr/bin", "arping"), KB: 60},
-		{Name: "ethtool", Version: "1:5.16-1ubuntu0.2", Base: true, Bin: bin("/usr/sbin", "ethtool")},
-		{Name: "pciutils", Version: "1:3.7.0-6", Base: true, Bin: bin("/usr/bin", "lspci")},
 		{Name: "netplan.io", Version: plan, Base: true, Bin: bin("/usr/sbin", "netplan")},
 		{Name: "network-manager", Version: "1.36.6-0ubuntu2", Bin: bin("/usr/bin", "nmcli")},
-		{Name: "ufw", Version: "0.36.1-4ubuntu0.1", Base: true, Bin: bin("/usr/sbin", "ufw")},
 		{Name: "nftables", Version: "1.0.2-1ubuntu3", Bin: bin("/usr/sbin", "nft")},
-		{Name: "iptables", Version: "1.8.7-1ubuntu5.2", Base: true, Bin: bin("/usr/sbin", "iptables")},
-		{Name: "systemd", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/bin", "systemctl", "networkctl", "systemd-run", "udevadm")},
-		{Name: "systemd-sysv", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/sbin", "reboot")},
-		{Name: "sudo", Version: "1.9.9-1ubuntu2.4", Base: true, Bin: bin("/usr/bin", "sudo")},
-		{Name: "passwd", Version: "1:4.8.1-2ubuntu2.2", Base: true},
-		{Name: "apt", Version: "2.4.12", Base: true, Bin: bin("/usr/bin", "apt-get", "apt-cache", "apt-mark")},
-		{Name: "dpkg", Version: "1.21.1ubuntu2.3", Base: true, Bin: bin("/usr/bin", "dpkg", "dpkg-query")},
-		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs", "/usr/bin/lsinitramfs=lsinitramfs")},
-		{Name: "openssh-server", Version: "1:8.9p1-3ubuntu0.7", Base: true},
-		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true},
 		{Name: "linux-image-" + kernel, Version: image, Base: true},
 		{Name: "linux-modules-" + kernel, Version: image, Base: true},
 		{Name: "linux-modules-extra-" + kernel, Version: image, Base: true},
@@ -110,7 +128,6 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "rdma-core", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers", "udev"}, KB: 180,
 			Files:  map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"},
 			Script: "#!/bin/sh\nset -e\ntest \"$1\" = configure\n"},
-		{Name: "udev", Version: "249.11-0ubuntu3.12", Base: true},
 		{Name: "perftest", Version: perf, Needs: []string{"libibverbs1", "librdmacm1", "libibumad3", "pciutils"}, Bin: bin("/usr/bin", perftests()...), KB: 1050},
 		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, Files: headers("infiniband/verbs.h"), KB: 3000},
 		{Name: "librdmacm-dev", Version: rdma, Needs: []string{"librdmacm1", "libibverbs-dev"}, Files: headers("rdma/rdma_cma.h"), KB: 600},
@@ -122,7 +139,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", Bin: bin("/usr/bin", "gcc"), KB: 50},
 		{Name: "docker.io", Version: "24.0.7-0ubuntu2~22.04.1", Needs: []string{"iptables"}, Bin: bin("/usr/bin", "docker"), KB: 155000},
 		{Name: "nfs-rdma-tools", Version: "1.0-1", Needs: []string{"rdma-core"}, KB: 40},
-	}
+	}...)
 	list = append(list, builders()...)
 	list = append(list, nvidiaDebs()...)
 	if release == "20.04" {
@@ -155,40 +172,40 @@ func Enterprise(major, kernel string) []Package {
 	case "10":
 		el, rdma, perf = ".el10", "54.0-1.el10", "24.07-3.el10"
 	}
-	list := []Package{
+	list := append(base(strings.ReplaceAll(`
+bash 4.4.20-5$el /usr/bin bash /usr/bin/sh=sh
+grep 3.1-6$el /usr/bin grep
+tar 2:1.30-9$el /usr/bin tar
+sed 4.5-5$el /usr/bin sed
+gawk 4.2.1-4$el /usr/bin awk
+findutils 1:4.6.0-21$el /usr/bin find xargs
+diffutils 3.6-6$el
+which 2.21-20$el
+procps-ng 3.3.15-14$el /usr/bin ps kill pgrep pkill
+hostname 3.20-6$el /usr/bin hostname
+util-linux 2.32.1-44$el /usr/bin dmesg setsid flock
+kmod 25-20$el /usr/sbin modprobe rmmod modinfo depmod lsmod
+iproute 6.2.0-5$el /usr/sbin ip ss rdma dcb
+iputils 20180629-11$el /usr/bin ping /usr/sbin/arping=arping
+ethtool 2:5.13-2$el /usr/sbin ethtool
+pciutils 3.7.0-3$el /usr/sbin lspci
+NetworkManager 1:1.40.16-15$el /usr/bin nmcli
+firewalld 0.9.3-13$el@noarch /usr/bin firewall-cmd
+nftables 1:0.9.3-26$el /usr/sbin nft
+sudo 1.8.29-10$el /usr/bin sudo
+dnf 4.7.0-19$el@noarch /usr/bin dnf yum dnf-3
+rpm 4.14.3-28$el /usr/bin rpm
+dracut 049-228.git20230802$el /usr/bin dracut lsinitrd
+openssh-server 8.0p1-19$el
+open-vm-tools 12.2.5-3$el
+libnl3 3.7.0-1$el`, "$el", el)), []Package{
 		{Name: "coreutils", Version: "8.30-15" + el, Base: true, Bin: bin("/usr/bin", coreutils()...)},
-		{Name: "bash", Version: "4.4.20-5" + el, Base: true, Bin: bin("/usr/bin", "bash", "/usr/bin/sh=sh")},
-		{Name: "grep", Version: "3.1-6" + el, Base: true, Bin: bin("/usr/bin", "grep")},
-		{Name: "tar", Version: "2:1.30-9" + el, Base: true, Bin: bin("/usr/bin", "tar")},
-		{Name: "sed", Version: "4.5-5" + el, Base: true, Bin: bin("/usr/bin", "sed")},
-		{Name: "gawk", Version: "4.2.1-4" + el, Base: true, Bin: bin("/usr/bin", "awk")},
-		{Name: "findutils", Version: "1:4.6.0-21" + el, Base: true, Bin: bin("/usr/bin", "find", "xargs")},
-		{Name: "diffutils", Version: "3.6-6" + el, Base: true},
-		{Name: "which", Version: "2.21-20" + el, Base: true},
-		{Name: "procps-ng", Version: "3.3.15-14" + el, Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill")},
-		{Name: "hostname", Version: "3.20-6" + el, Base: true, Bin: bin("/usr/bin", "hostname")},
-		{Name: "util-linux", Version: "2.32.1-44" + el, Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock")},
-		{Name: "kmod", Version: "25-20" + el, Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "lsmod")},
-		{Name: "iproute", Version: "6.2.0-5" + el, Base: true, Bin: bin("/usr/sbin", "ip", "ss", "rdma", "dcb")},
-		{Name: "iputils", Version: "20180629-11" + el, Base: true, Bin: bin("/usr/bin", "ping", "/usr/sbin/arping=arping")},
-		{Name: "ethtool", Version: "2:5.13-2" + el, Base: true, Bin: bin("/usr/sbin", "ethtool")},
-		{Name: "pciutils", Version: "3.7.0-3" + el, Base: true, Bin: bin("/usr/sbin", "lspci")},
-		{Name: "NetworkManager", Version: "1:1.40.16-15" + el, Base: true, Bin: bin("/usr/bin", "nmcli")},
-		{Name: "firewalld", Version: "0.9.3-13" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "firewall-cmd")},
-		{Name: "nftables", Version: "1:0.9.3-26" + el, Base: true, Bin: bin("/usr/sbin", "nft")},
 		{Name: "systemd", Version: "239-78" + el, Base: true, Bin: bin("/usr/bin", "systemctl", "systemd-run", "udevadm",
 			"/usr/sbin/reboot=reboot")},
-		{Name: "sudo", Version: "1.8.29-10" + el, Base: true, Bin: bin("/usr/bin", "sudo")},
-		{Name: "dnf", Version: "4.7.0-19" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "dnf", "yum", "dnf-3")},
-		{Name: "rpm", Version: "4.14.3-28" + el, Base: true, Bin: bin("/usr/bin", "rpm")},
-		{Name: "dracut", Version: "049-228.git20230802" + el, Base: true, Bin: bin("/usr/bin", "dracut", "lsinitrd")},
-		{Name: "openssh-server", Version: "8.0p1-19" + el, Base: true},
-		{Name: "open-vm-tools", Version: "12.2.5-3" + el, Base: true},
 		{Name: "kernel-core", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
 		{Name: "kernel-modules", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
 		{Name: "kernel-modules-extra", Version: strings.TrimSuffix(kernel, ".x86_64")},
 
-		{Name: "libnl3", Version: "3.7.0-1" + el, Base: true},
 		{Name: "libibverbs", Version: rdma, Needs: []string{"libnl3"}, KB: 990,
 			Files: map[string]string{"/etc/libibverbs.d/vmw_pvrdma.driver": "driver vmw_pvrdma\n", "/etc/libibverbs.d/mlx5.driver": "driver mlx5\n",
 				"/usr/lib64/libibverbs/libvmw_pvrdma-rdmav34.so": "\x7fELF"}},
@@ -208,7 +225,7 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "gcc", Version: "8.5.0-20" + el, Bin: bin("/usr/bin", "gcc"), KB: 60000},
 		{Name: "make", Version: "1:4.2.1-11" + el, Bin: bin("/usr/bin", "make"), KB: 1400},
 		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
-	}
+	}...)
 	for _, name := range []string{"createrepo_c", "elfutils-libelf-devel", "gcc-gfortran", "kernel-rpm-macros", "libtool", "lsof", "patch", "perl", "rpm-build", "tcl", "tcsh"} {
 		list = append(list, Package{Name: name, Version: "1.0-1" + el, KB: 900})
 	}
