@@ -118,7 +118,8 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 		in.Script = !inEtc(name) // OpenSSH does not check the system's file (readconf.c, SSHCONF_CHECKPERM)
 		text, err := in.ReadFile(name)
 		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."), "read the SSH client configuration %s: %w", name, err)
+			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."),
+				"read the SSH client configuration %s: %w", name, err)
 		}
 		kept, ignored := understood(string(text))
 		c, err := ssh_config.DecodeBytes([]byte(kept))

@@ -90,7 +90,8 @@ func Flint(text string) FWImage {
 	i.PSID, i.OrigPSID = f.Str("PSID"), f.Str("Orig PSID")
 	i.ImageVSD, i.DeviceVSD = f.Str("Image VSD"), f.Str("Device VSD")
 	i.SecurityAttributes = list(f.Value("Security Attributes"))
-	i.NotUnderstood(i.ImageType != nil || i.FWVersion != nil || i.PSID != nil || i.BaseGUID != nil || i.BaseMAC != nil || len(i.ROMs) > 0, text)
+	i.NotUnderstood(i.ImageType != nil || i.FWVersion != nil || i.PSID != nil || i.BaseGUID != nil || i.BaseMAC != nil || len(i.ROMs) > 0,
+		text)
 	return i
 }
 

@@ -80,7 +80,8 @@ func MLXConfig(text string) FWConfig {
 // refuse records a line with which the tool fails.
 func (c *FWConfig) refuse(line string) bool {
 	code, words := refusal(line)
-	if lower := strings.ToLower(line); code == "" && (strings.Contains(lower, "param") || strings.Contains(lower, "support")) && unknownParam.MatchString(line) {
+	if lower := strings.ToLower(line); code == "" && (strings.Contains(lower, "param") || strings.Contains(lower, "support")) &&
+		unknownParam.MatchString(line) {
 		code, words = CodeUnknownParameter, line[len(marked.FindString(line)):]
 	}
 	if code != "" {

@@ -88,7 +88,8 @@ func symptoms() []symptom {
 		},
 		{
 			DeviceBusy, "Another VM uses the device, or the host cannot assign it now.", "unavailable hardware",
-			regexp.MustCompile(`(?i)failed\s+to\s+register\s+the\s+device\s+pciPassthru[0-9]+\s+for\s+` + vsphereAddressPattern + `\s+due\s+to\s+unavailable\s+hardware`), deviceOnly,
+			regexp.MustCompile(`(?i)failed\s+to\s+register\s+the\s+device\s+pciPassthru[0-9]+\s+for\s+` + vsphereAddressPattern +
+				`\s+due\s+to\s+unavailable\s+hardware`), deviceOnly,
 		},
 		{
 			NoDeviceFree, "The host has no free device of the model that the VM requires.", "not available on host",
@@ -119,7 +120,8 @@ func symptoms() []symptom {
 		},
 		{
 			DeviceIDMismatch, "The host has another device at the address that the VM requires.", "does not match",
-			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?device\s+(?:currently\s+)?at\s+` + vsphereAddressPattern), deviceOnly,
+			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?device\s+(?:currently\s+)?at\s+` +
+				vsphereAddressPattern), deviceOnly,
 		},
 		{
 			DeviceIDMismatch, "The host has another device at the address that the VM requires.", "does not match",

@@ -104,7 +104,8 @@ func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 	case b.Inventory == nil || b.Format == 0:
 		return nil, unusableBaseline(path, "read", errors.New("it is not a baseline"))
 	case b.Format > baselineFormat:
-		return nil, unusableBaseline(path, "read", fmt.Errorf("it was written by a later version (format %d, this program reads %d)", b.Format, baselineFormat))
+		return nil, unusableBaseline(path, "read", fmt.Errorf("it was written by a later version (format %d, this program reads %d)", b.Format,
+			baselineFormat))
 	case b.Inventory.VCenter.InstanceUUID != instanceUUID:
 		return nil, unusableBaseline(path, "used", fmt.Errorf("it is of another vCenter, %s", b.Inventory.VCenter.URL))
 	}

@@ -25,7 +25,8 @@ var named = map[string]string{
 	"hosts.name": "host", "host": "host", "not_hosts": "host", "names": "host",
 	"vms.name": "vm", "vm": "vm", "vms": "vm", "vapp": "vapp",
 	"clusters.name": "cluster", "cluster": "cluster", "datacenter": "datacenter",
-	"switches.name": "switch", "switch.name": "switch", "vswitches.name": "switch", "switch": "switch", "uplinks": "uplink", "active": "uplink", "standby": "uplink",
+	"switches.name": "switch", "switch.name": "switch", "vswitches.name": "switch", "switch": "switch", "uplinks": "uplink",
+	"active": "uplink", "standby": "uplink",
 	"port_groups.name": "portgroup", "port_group": "portgroup", "port_groups": "portgroup", "portgroup": "portgroup", "networks": "portgroup",
 	"drs_rules.name": "rule", "owner": "user", "ntp": "ntp", "license_host": "license-server", "from": "vm", "to": "vm",
 }
@@ -247,11 +248,13 @@ func (m *pseudonyms) addresses(s string) string {
 			}
 			one := s[at[0]:at[1]]
 			a, err := netip.ParseAddr(one)
-			if err != nil || bytewise.MatchString(one) || at[0] > 0 && wordByte(s[at[0]-1]) || at[1] < len(s) && (wordByte(s[at[1]]) || one[0] == ':' && s[at[1]] == '.') {
+			if err != nil || bytewise.MatchString(one) || at[0] > 0 && wordByte(s[at[0]-1]) ||
+				at[1] < len(s) && (wordByte(s[at[1]]) || one[0] == ':' && s[at[1]] == '.') {
 				continue
 			}
 			isAddress := func(i int) bool { _, err := netip.ParseAddr(s[found[i][0]:found[i][1]]); return err == nil }
-			before := at[0] > 1 && s[at[0]-1] == '-' && digits.MatchString(s[at[0]-2:at[0]-1]) && (i == 0 || found[i-1][1] != at[0]-1 || !isAddress(i-1))
+			before := at[0] > 1 && s[at[0]-1] == '-' && digits.MatchString(s[at[0]-2:at[0]-1]) &&
+				(i == 0 || found[i-1][1] != at[0]-1 || !isAddress(i-1))
 			behind := at[1] < len(s) && s[at[1]] == '-' && (i+1 == len(found) || found[i+1][0] != at[1]+1 || !isAddress(i+1))
 			if before || behind {
 				continue

@@ -182,18 +182,21 @@ func refuse(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case errors.Is(err, errTooLarge):
-		what = fmt.Sprintf("it is too large: the limits are %d MiB (%d MiB packed) and %d rows per list", totalLimit>>20, packedLimit>>20, backends.InventoryJSON.Rows)
+		what = fmt.Sprintf("it is too large: the limits are %d MiB (%d MiB packed) and %d rows per list", totalLimit>>20, packedLimit>>20,
+			backends.InventoryJSON.Rows)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		what = "it is truncated"
 	case err != nil:
 		what += ": " + err.Error()
 	}
-	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be read: %s", what)
+	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz",
+		"the bundle cannot be read: %s", what)
 }
 
 // foreign returns the error for a file that collect has not written.
 func foreign(format string, args ...any) error {
-	return backends.Errorf(backends.KindUsage, "", "name a file that rdma-setup collect --out FILE has written", "the bundle cannot be read: "+format, args...)
+	return backends.Errorf(backends.KindUsage, "", "name a file that rdma-setup collect --out FILE has written",
+		"the bundle cannot be read: "+format, args...)
 }
 
 // clip shortens a name from an untrusted file.

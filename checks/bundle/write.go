@@ -41,7 +41,8 @@ func Write(w io.Writer, b *Bundle) error {
 		members = append(members, member{m.name, text})
 	}
 	head := manifest{
-		Schema: Schema, Kind: kind, Tool: b.Tool, Made: b.Made.UTC(), VCenter: inv.VCenter.URL, Simulated: inv.VCenter.Simulated, Quick: b.Quick, Kept: b.Kept,
+		Schema: Schema, Kind: kind, Tool: b.Tool, Made: b.Made.UTC(), VCenter: inv.VCenter.URL, Simulated: inv.VCenter.Simulated, Quick: b.Quick,
+		Kept:  b.Kept,
 		Hosts: len(inv.Hosts), VMs: len(inv.VMs), Guests: len(guests), LeftOut: leftOut, Files: map[string]string{},
 	}
 	members, a, err := redact(members, b.Answers)
@@ -77,7 +78,8 @@ func pack(w io.Writer, members []member, made time.Time) error {
 	zip := gzip.NewWriter(w)
 	t := tar.NewWriter(zip)
 	for _, m := range members {
-		h := &tar.Header{Name: m.name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(m.text)), ModTime: made.UTC().Truncate(time.Second), Format: tar.FormatUSTAR}
+		h := &tar.Header{Name: m.name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(m.text)), ModTime: made.UTC().Truncate(time.Second),
+			Format: tar.FormatUSTAR}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}

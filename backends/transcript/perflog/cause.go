@@ -125,11 +125,13 @@ func specialCause(lower string) string {
 		return "bad_device"
 	case strings.Contains(lower, "modify qp") && strings.Contains(lower, "to rt"):
 		return "qp_rtr_failed"
-	case strings.Contains(lower, "version") && containsAny(lower, "mismatch", "differ", "conflict", "incompatib", "not compatible", "not the same", "match"):
+	case strings.Contains(lower, "version") && containsAny(lower, "mismatch", "differ", "conflict", "incompatib", "not compatible",
+		"not the same", "match"):
 		return "version_mismatch"
 	case strings.Contains(lower, "gid") && containsAny(lower, failing...):
 		return "gid_missing"
-	case (strings.Contains(lower, "rdma cm") || strings.Contains(lower, "rdma_cm")) && !strings.Contains(lower, "socket") && containsAny(lower, failing...):
+	case (strings.Contains(lower, "rdma cm") || strings.Contains(lower, "rdma_cm")) && !strings.Contains(lower, "socket") &&
+		containsAny(lower, failing...):
 		return "rdma_cm_failed"
 	}
 	return ""
@@ -179,7 +181,7 @@ var completionWords = [...]string{"status success", "local length error", "local
 	"invalid ee context number", "invalid ee context state", "fatal error", "response timeout error", "general error"}
 
 func (c *cause) completion(lower string) {
-	if strings.Contains(lower, "status") && (strings.Contains(lower, "fail") || strings.Contains(lower, "wr_id") || strings.Contains(lower, "bad ")) {
+	if strings.Contains(lower, "status") && containsAny(lower, "fail", "wr_id", "bad ") {
 		scan.Keep(&c.status, numberAfter(lower, "status"))
 		if s, ok := scan.Between(lower, "(", ")"); ok {
 			scan.Keep(&c.status, scan.Int(s))

@@ -190,7 +190,8 @@ func (p *parser) words(line string) {
 		p.cause.line(joined, strings.ToLower(joined))
 	}
 	p.before = ""
-	if len(line) >= 40 && len(line) < 512 && containsAny(lower, "fail", "unable", "couldn't", "inline", "peak", "conflicting", "event", "error") {
+	if len(line) >= 40 && len(line) < 512 && containsAny(lower, "fail", "unable", "couldn't", "inline", "peak", "conflicting", "event",
+		"error") {
 		p.before = line
 	}
 }
@@ -256,7 +257,8 @@ func warningOf(lower string) string {
 		return "bw_peak_not_measured"
 	case strings.Contains(lower, "cpu freq") && containsAny(lower, "conflicting", "is not max"):
 		return "cpu_frequency_conflict"
-	case strings.Contains(lower, "inline") && containsAny(lower, "implement inline feature", "disabling", "set to 0", "forced to 0", "size to 0"):
+	case strings.Contains(lower, "inline") && containsAny(lower, "implement inline feature", "disabling", "set to 0", "forced to 0",
+		"size to 0"):
 		return "inline_disabled"
 	}
 	return ""

@@ -94,7 +94,8 @@ func (t *table) isTitle(lower string) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(lower, "percentile") || strings.HasPrefix(lower, "average[") || strings.HasPrefix(lower, "peak[") || strings.HasPrefix(lower, "min[")
+	return strings.HasPrefix(lower, "percentile") || strings.HasPrefix(lower, "average[") || strings.HasPrefix(lower, "peak[") ||
+		strings.HasPrefix(lower, "min[")
 }
 
 // headingColumns returns the columns by their titles. A unit without a known title before it is a column that is not read, such as

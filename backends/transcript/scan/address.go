@@ -35,7 +35,8 @@ func PCI(s string) *string {
 	if len(parts[0]) == 5 && len(parts[1]) == 3 {
 		return decimalPCI(parts[0], parts[1], parts[2], function)
 	}
-	if len(parts[0]) < 1 || len(parts[0]) > 8 || len(parts[1]) < 1 || len(parts[1]) > 2 || len(parts[2]) < 1 || len(parts[2]) > 2 || len(function) != 1 {
+	if len(parts[0]) < 1 || len(parts[0]) > 8 || len(parts[1]) < 1 || len(parts[1]) > 2 || len(parts[2]) < 1 || len(parts[2]) > 2 ||
+		len(function) != 1 {
 		return nil
 	}
 	if !allHex(parts[0]) || !allHex(parts[1]) || !allHex(parts[2]) || !isDigit(function[0]) {

@@ -186,7 +186,8 @@ func outputOf(ctx context.Context, command, source string) (string, error) {
 		if said != "" {
 			said = ": " + said
 		}
-		return "", backends.Errorf(kind, "", "Run the command yourself: it must print the password on its first line.", "%s: %s: %w%s", source, words[0], err, said)
+		return "", backends.Errorf(kind, "", "Run the command yourself: it must print the password on its first line.", "%s: %s: %w%s", source,
+			words[0], err, said)
 	}
 	return firstLine(out, "the output of "+words[0])
 }

@@ -59,7 +59,8 @@ var (
 	byVariable = strings.Fields("url username password thumbprint ca-certs insecure ssh-user ssh-key known-hosts jump ssh-weak esxi-password " +
 		"esxi-passwords guest-password sudo-password state-dir log-level password-command esxi-password-command guest-password-command " +
 		"sudo-password-command guest-timeout host-timeout")
-	govcs = map[string]string{"url": "GOVC_URL", "username": "GOVC_USERNAME", "password": "GOVC_PASSWORD", "ca-certs": "GOVC_TLS_CA_CERTS", "insecure": "GOVC_INSECURE"}
+	govcs = map[string]string{"url": "GOVC_URL", "username": "GOVC_USERNAME", "password": "GOVC_PASSWORD", "ca-certs": "GOVC_TLS_CA_CERTS",
+		"insecure": "GOVC_INSECURE"}
 )
 
 // variables returns the environment variables of a setting, the most specific first.
@@ -67,7 +68,8 @@ func variables(key string) []string {
 	if !slices.Contains(byVariable, key) {
 		return nil
 	}
-	return []string{"RDMA_SETUP_" + strings.ToUpper(strings.ReplaceAll(strings.Replace(key, "ca-certs", "tls-ca-certs", 1), "-", "_")), govcs[key]}
+	return []string{"RDMA_SETUP_" + strings.ToUpper(strings.ReplaceAll(strings.Replace(key, "ca-certs", "tls-ca-certs", 1), "-", "_")),
+		govcs[key]}
 }
 
 // AddSettings adds the global flags to the root.
@@ -149,11 +151,13 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	}
 	for key, into := range map[string]*string{
 		"url": &s.URL, "username": &s.Username, "thumbprint": &s.Thumbprint, "ca-certs": &s.CACerts, "ssh-user": &s.SSHUser, "ssh-key": &s.SSHKey,
-		"known-hosts": &s.KnownHosts, "jump": &s.Jump, "esxi-passwords": &s.ESXiPasswords, "state-dir": &s.StateDir, "log-level": &s.LogLevel, "trace": &s.Trace,
+		"known-hosts": &s.KnownHosts, "jump": &s.Jump, "esxi-passwords": &s.ESXiPasswords, "state-dir": &s.StateDir, "log-level": &s.LogLevel,
+		"trace": &s.Trace,
 	} {
 		*into = get(key)
 	}
-	for key, into := range map[string]*Secret{"password": &s.Password, "esxi-password": &s.ESXiPassword, "guest-password": &s.GuestPassword, "sudo-password": &s.SudoPassword} {
+	for key, into := range map[string]*Secret{"password": &s.Password, "esxi-password": &s.ESXiPassword, "guest-password": &s.GuestPassword,
+		"sudo-password": &s.SudoPassword} {
 		if *into, err = secretOf(key, look); err != nil {
 			return nil, err
 		}

@@ -105,8 +105,9 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 		}
 	}
 	for _, k := range h.VMKs {
-		v := &world.VMK{Device: k.Device, MAC: k.MAC, IP: k.IP, Prefix: k.PrefixLen, MTU: k.MTU, DHCP: k.DHCP, PortGroup: t.group(k.PortGroup), NetStack: k.NetStack,
-			Roles: slices.DeleteFunc(slices.Clone(k.Roles), func(r string) bool { return r == "nfs" })}
+		v := &world.VMK{Device: k.Device, MAC: k.MAC, IP: k.IP, Prefix: k.PrefixLen, MTU: k.MTU, DHCP: k.DHCP, PortGroup: t.group(k.PortGroup),
+			NetStack: k.NetStack,
+			Roles:    slices.DeleteFunc(slices.Clone(k.Roles), func(r string) bool { return r == "nfs" })}
 		if t.site.Switch(k.Switch) != nil && !slices.ContainsFunc(w.VSwitch, func(s *world.VSwitch) bool { return s.Name == k.Switch }) {
 			v.DVS = k.Switch
 		} else {
@@ -125,7 +126,8 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 // switches copies the distributed switches.
 func (t *Twin) switches(s *world.State) {
 	for _, sw := range t.site.Switches {
-		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks, Discovery: sw.Discovery, Note: sw.Note}
+		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks,
+			Discovery: sw.Discovery, Note: sw.Note}
 		for _, h := range s.Hosts {
 			if m, is := sw.Members[h.Name]; is {
 				d.Members = append(d.Members, &world.Member{Host: h.Name, PNICs: m.PNICs, ENS: m.ENS, Interrupt: m.Interrupt != nil && *m.Interrupt})
