@@ -79,7 +79,7 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fixes: []backends.Kind{backends.KindOFED},
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Manual, Fixes: []backends.Kind{backends.KindOFED},
 			Source:   row.SRIOVStudy,
 			Criteria: "the same MLNX_OFED in all guests, or none / differs / -", Remedy: "Install the same MLNX_OFED release in all guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),

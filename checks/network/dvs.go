@@ -64,7 +64,7 @@ func switchChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true,
+			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindPortGroup},
 			Source:   "vSphere Networking, PVRDMA Support",
 			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not support NIC teaming.",

@@ -73,8 +73,8 @@ func clusterChecks() []checks.Check {
 			Criteria: "same driver parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
 			Run: sameParameters,
 		},
-		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", row.SRIOVStudy, "", "power policy",
-			func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }, backends.KindPower),
+		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", row.SRIOVStudy, checks.Manual, "power policy",
+			func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
 		{
 			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual,
 			Source:   row.KubernetesGuide + ", Host Configuration; NVIDIA, MFT documentation: mlxlink",
@@ -104,10 +104,10 @@ func pcieLink(f *checks.Facts, h *backends.Host) string {
 }
 
 // compare returns a row that warns if a host differs from the majority.
-func compare(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string, of func(*checks.Facts, *backends.Host) string,
-	fixes ...backends.Kind) checks.Check {
+func compare(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string,
+	of func(*checks.Facts, *backends.Host) string) checks.Check {
 	return checks.Check{
-		ID: id, Scope: checks.Cluster, Link: link, Quick: true, Fix: fix, Fixes: fixes, Source: source, Criteria: criteria + " / differs / -", Remedy: remedy,
+		ID: id, Scope: checks.Cluster, Link: link, Quick: true, Fix: fix, Source: source, Criteria: criteria + " / differs / -", Remedy: remedy,
 		Run: func(f *checks.Facts) []checks.Answer {
 			return same(f, what, func(h *backends.Host) string { return of(f, h) })
 		},

@@ -36,7 +36,7 @@ func vmTuningChecks() []checks.Check {
 		},
 		{
 			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true,
-			Fixes:    []backends.Kind{backends.KindLatency},
+			Fixes:    []backends.Kind{backends.KindLatency, backends.KindCPU, backends.KindMemory}, // ESXi powers the VM on only with all of them
 			Source:   row.SRIOVStudy + ", Table 1",
 			Criteria: "latency sensitivity high with full reservations, or not asked for / asked for and not high / high without reservations",
 			Remedy:   "Set latency sensitivity to high, with full reservations.",

@@ -50,7 +50,7 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true,
+			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindHardware},
 			Source:   "bosh-vsphere-cpi PR 370",
 			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17", Remedy: "Upgrade the hardware version to 17 for Dynamic DirectPath.",
@@ -103,7 +103,7 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true,
+			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindDevice, backends.KindAdapter},
 			Source:   "Broadcom KB 309986, decimal address of a PCI device; VMX key pfId unverified",
 			Criteria: "the VMX keys match the devices / no keys yet / they name other devices", Remedy: "Remove the device and add it again, so that both agree.",

@@ -55,6 +55,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	if ctx.Err() != nil {
 		return before
 	}
+	labelled(a, inv, f.options(), found)
 	return aftermath{findings: found}
 }
 

@@ -157,6 +157,7 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
+	u.label(ctx, c.report.Checks)
 	if err := f.show(e, c); err != nil {
 		return err
 	}

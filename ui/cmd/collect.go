@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -212,6 +213,7 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 		Command: report.Check, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory),
 		Unconfigured: len(sel.Only) == 0 && checks.Untouched(a, facts.Inventory), Ports: checks.PortsOf(a, facts.Inventory),
 	}}
+	labelled(a, facts.Inventory, plan.Options{}, found)
 	c.report.SetChecks(found)
 	if facts.Baseline != nil {
 		c.baseline = &bundle.Baseline{Made: b.Kept}

@@ -10,10 +10,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -64,6 +67,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err != nil {
 		return f.ended(ctx, e, cmd, err)
 	}
+	u.label(ctx, after.report.Checks)
 	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks}, nil, runErr)
 	if err != nil {
 		return err
@@ -97,6 +101,7 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 		return nil, err
 	}
 	var left []checks.Finding
+	report.Label(p.plan, c.report.Checks)
 	f.only, left = report.FixChanges(p.plan, c.report.Checks)
 	manual(left)
 	if len(f.only) == 0 {
@@ -104,4 +109,36 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 		return nil, nil
 	}
 	return p, p.plan.Narrow(f.only)
+}
+
+// label leaves the fix "automatic" to the findings that a plan for this site would change.
+func (u *checkup) label(ctx context.Context, found []checks.Finding) {
+	if !slices.ContainsFunc(found, report.AutomaticFix) {
+		return
+	}
+	if u.flags.file == "" {
+		report.Label(nil, found) // a plan needs answers
+		return
+	}
+	a, inv := limited(u.a, u.facts.Inventory, u.flags.limit)
+	if !u.flags.sel.Quick {
+		u.s.AskForPlan(ctx, a, inv)
+	}
+	labelled(a, inv, u.flags.options(), found)
+}
+
+// labelled does so with facts that were read.
+func labelled(a *answers.Answers, inv *backends.Inventory, opts plan.Options, found []checks.Finding) {
+	if !slices.ContainsFunc(found, report.AutomaticFix) {
+		return
+	}
+	before := map[string]bool{} // rows that must not fail before a run
+	for _, c := range catalogue.Checks() {
+		before[c.ID] = c.Preflight && !slices.Contains(opts.Skip, c.ID)
+	}
+	p, err := recipe.Build(a, inv, opts)
+	if refusal(err, slices.DeleteFunc(slices.Clone(found), func(f checks.Finding) bool { return !before[f.ID] })) != nil {
+		p = nil
+	}
+	report.Label(p, found)
 }

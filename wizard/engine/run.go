@@ -139,6 +139,11 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		}
 		if !s.viable() && n > 1 {
 			r.result.Differs = p.Changes
+			for _, c := range p.Changes {
+				if _, known := r.known[c.ID()]; !known {
+					r.note("%s: %s was not done: what it depends on could not be read to the end", c.Target.Name, plan.Title(c))
+				}
+			}
 			return r.notPersistent(p)
 		}
 		if (n > 1 || r.again) && !r.consent(ctx, p) {

@@ -69,4 +69,17 @@ func TestPrerequisitesOfAFixAreIncluded(t *testing.T) {
 	if want := []string{"guest/a/packages", "guest/a/modules", "guest/a/port"}; !slices.Equal(ids, want) || len(left) != 1 || left[0].Target.Name != "b" {
 		t.Errorf("%v, left %v", ids, left)
 	}
+	// What waits for the power cycle of a VM needs what is changed while the VM is off. Only what the plan changes is automatic.
+	device := plan.Change{Setting: backends.Setting{Target: backends.VMRef("a"), Kind: backends.KindDevice}, Within: []string{"vm/a/power"}}
+	p = &plan.Plan{Changes: []plan.Change{device, change(backends.KindPackages, "vm/a/power"), change(backends.KindMemlock)}}
+	found = []checks.Finding{{ID: "GST-PERFTEST-023", Target: backends.GuestRef("a"), Status: checks.Fail, Fix: "automatic"}, {ID: "GST-PORT-010", Target: backends.GuestRef("a"), Status: checks.Fail, Fix: "automatic"}}
+	if ids, _ := report.FixChanges(p, found); !slices.Equal(ids, []string{"vm/a/device", "guest/a/packages"}) {
+		t.Error(ids)
+	}
+	if report.Label(p, found); found[0].Fix != "automatic" || found[1].Fix != "manual" {
+		t.Errorf("%+v", found)
+	}
+	if report.Label(nil, found); found[0].Fix != "manual" {
+		t.Errorf("automatic without a plan: %+v", found[0])
+	}
 }

@@ -51,7 +51,7 @@ func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 }
 
 func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("y q s o: yes quiet simulate no-install-recommends reinstall allow-downgrades")
+	o, err := p.Options("y q s o: t: yes quiet simulate no-install-recommends reinstall allow-downgrades")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
 		return 100
