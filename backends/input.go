@@ -29,7 +29,7 @@ var (
 	InputKey        = Input{Name: "a private key", Limit: 1 << 20, Secret: true}
 	InputPublicKey  = Input{Name: "a public key", Limit: 1 << 20}
 	InputSettings   = Input{Name: "the settings file", Limit: 1 << 20, Script: true}
-	InputSSHConfig  = Input{Name: "the SSH client configuration with its includes", Limit: 4 << 20, Script: true}
+	InputSSHConfig  = Input{Name: "the SSH client configuration", Limit: 4 << 20, Script: true}
 	InputKnownHosts = Input{Name: "a known_hosts file", Limit: 16 << 20}
 	InputCA         = Input{Name: "a file with CA certificates", Limit: 4 << 20}
 	InputAnswers    = Input{Name: "answers", Limit: 2 << 20}
