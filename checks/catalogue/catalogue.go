@@ -89,7 +89,7 @@ func Chain(findings []checks.Finding, nothing ...string) []checks.Link {
 			unread[c.Link] = true
 		}
 	}
-	if first := FirstBroken(findings); first != nil {
+	if first := FirstBroken(findings); first != nil && first.Status == by[rows[first.ID].Link].Worst {
 		by[rows[first.ID].Link].First = first
 	}
 	for i := range out {
@@ -122,8 +122,8 @@ func weight(f *checks.Finding) int {
 }
 
 // FirstBroken returns the finding to look at first: the one that causes most of the worst findings, so that a closed firewall on
-// a host comes before its effects in guests. Without a failure it is the first warning, then the first unknown that matters; nil
-// if there is no problem.
+// a host comes before its effects in guests. Without a failure it is the first warning, or the first row that should have been
+// read and was not; nil if there is no problem.
 func FirstBroken(findings []checks.Finding) *checks.Finding {
 	if roots := Roots(findings); len(roots) > 0 {
 		return roots[0].Finding

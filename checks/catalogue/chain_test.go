@@ -19,8 +19,10 @@ func TestFirstBrokenLink(t *testing.T) {
 			{ID: "HOST-VF-COUNT-010", Status: checks.Fail}, {ID: "HOST-SRIOVBIOS-006", Status: checks.Fail}}, "HOST-SRIOVBIOS-006"},
 		"a failure outweighs a warning further up": {[]checks.Finding{{ID: "HOST-POWER-009", Status: checks.Warn}, {ID: "VM-NIC-DVS-019", Status: checks.Fail}}, "VM-NIC-DVS-019"},
 		"without a failure the first warning":      {[]checks.Finding{{ID: "GST-MTU-012", Status: checks.Warn}, {ID: "VM-MEMRES-007", Status: checks.Warn}}, "VM-MEMRES-007"},
-		"what was not read, and may have failed, outweighs a warning": {[]checks.Finding{
-			{ID: "VM-MEMRES-007", Status: checks.Warn}, {ID: "GST-OS-001", Status: checks.Unknown, Evidence: "no log-in"}}, "GST-OS-001"},
+		"what was not read stands among warnings in the order of the chain": {[]checks.Finding{
+			{ID: "GST-MTU-012", Status: checks.Warn}, {ID: "GST-OS-001", Status: checks.Unknown, Evidence: "no log-in"}}, "GST-OS-001"},
+		"a host comes before a guest that was not read": {[]checks.Finding{
+			{ID: "GST-OS-001", Status: checks.Unknown, Evidence: "off"}, {ID: "HOST-REBOOT-003", Status: checks.Warn}}, "HOST-REBOOT-003"},
 		"without either what could not be asked":           {[]checks.Finding{{ID: "GST-OS-001", Status: checks.Unknown}}, "GST-OS-001"},
 		"rows that wait for a word or are unverified: not": {[]checks.Finding{{ID: "SW-PFC-012", Status: checks.Unknown, Quiet: true}, {ID: "HOST-FW-ALLOW-008", Status: checks.Warn, Quiet: true}}, ""},
 		"rows of an older program are left out":            {[]checks.Finding{{ID: "HOST-GONE-099", Status: checks.Fail}}, ""},

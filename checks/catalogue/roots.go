@@ -15,7 +15,7 @@ type Root struct {
 	Follows []*checks.Finding // in the order of the chain
 }
 
-// Roots groups problems by cause: roots with the worst consequence first, then in the order of the chain. Findings of unknown
+// Roots groups problems by cause: roots with a failure first, then in the order of the chain. Findings of unknown
 // rows are left out.
 func Roots(findings []checks.Finding) []Root {
 	t := newTree(findings)
@@ -33,17 +33,17 @@ func Roots(findings []checks.Finding) []Root {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Root) int {
-		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(t.place[a.Finding.ID], t.place[b.Finding.ID]))
+		return cmp.Or(cmp.Compare(b.fails(), a.fails()), cmp.Compare(t.place[a.Finding.ID], t.place[b.Finding.ID]))
 	})
 	return out
 }
 
-func (r Root) weight() int {
-	worst := weight(r.Finding)
-	for _, f := range r.Follows {
-		worst = max(worst, weight(f))
+// fails is 1 if a root or a consequence of it failed. Warnings and what could not be read stand together: the chain orders them.
+func (r Root) fails() int {
+	if weight(r.Finding) == checks.Fail.Weight() || slices.ContainsFunc(r.Follows, func(f *checks.Finding) bool { return weight(f) == checks.Fail.Weight() }) {
+		return 1
 	}
-	return worst
+	return 0
 }
 
 // A tree records which finding is a consequence of which.

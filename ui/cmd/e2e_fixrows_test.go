@@ -30,7 +30,7 @@ func TestE2EFixRowByRow(t *testing.T) {
 	}{
 		{scenario: "healthy", mode: "pvrdma"}, {scenario: "drifted", mode: "pvrdma"}, {scenario: "sriov-ready", mode: "sriov"}, {scenario: "gpudirect", mode: "gpudirect"},
 		{scenario: "gpudirect-broken-window-off", mode: "gpudirect"}, {scenario: "gpudirect-broken-window-small", mode: "gpudirect"},
-		{scenario: "gpudirect-broken-p2p", mode: "gpudirect"}, {scenario: "broken-protocol-mixed", mode: "pvrdma"}, {scenario: "broken-uplink-missing", mode: "pvrdma"},
+		{scenario: "gpudirect-broken-p2p", mode: "gpudirect"}, {scenario: "gpudirect-broken-persistence", mode: "gpudirect"}, {scenario: "broken-protocol-mixed", mode: "pvrdma"}, {scenario: "broken-uplink-missing", mode: "pvrdma"},
 		{scenario: "broken-guest-mtu", mode: "pvrdma"}, {scenario: "broken-wrong-address", mode: "pvrdma"},
 		{scenario: "broken-pg-vlan", mode: "pvrdma"}, {scenario: "broken-not-member", mode: "pvrdma"}, {scenario: "broken-address-lost", mode: "pvrdma"},
 		{scenario: "gpudirect-old", mode: "pvrdma", edits: []string{first, "    hardware: upgrade\n" + first}},

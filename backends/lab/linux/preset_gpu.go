@@ -63,7 +63,9 @@ func (m *Machine) gpuPreset() error {
 	}
 	b := &builder{fs: m.sys.FS}
 	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
-	m.enable(b, "nvidia-persistence-mode", "NVIDIA persistence mode", "/usr/bin/nvidia-smi -pm 1") // Ubuntu's daemon leaves it off
+	if !m.hasDefect(world.NoPersistence) {
+		m.enable(b, "nvidia-persistence-mode", "NVIDIA persistence mode", "/usr/bin/nvidia-smi -pm 1")
+	}
 	load := "ib_umad\nrdma_cm\nrdma_ucm\n"
 	if m.hasDefect(world.ClosedDriver) && !m.hasDefect(world.NoPeermem) { // the open modules support DMA-BUF
 		load += nvidia.Peermem + "\n"

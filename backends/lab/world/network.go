@@ -95,10 +95,11 @@ type Defect string
 
 // Defects of a guest whose Preset is "gpudirect".
 const (
-	NoGPUDriver  Defect = "nvidia"        // NVIDIA's driver is not installed
-	ClosedDriver Defect = "closed"        // the driver has the closed kernel modules: no DMA-BUF
-	NoPeermem    Defect = "peermem"       // nvidia_peermem, which the closed modules require, is not loaded
-	OFEDLater    Defect = "ofed too late" // MLNX_OFED was installed after the driver, so nvidia_peermem was built for another ib_core
+	NoGPUDriver   Defect = "nvidia"        // NVIDIA's driver is not installed
+	ClosedDriver  Defect = "closed"        // the driver has the closed kernel modules: no DMA-BUF
+	NoPeermem     Defect = "peermem"       // nvidia_peermem, which the closed modules require, is not loaded
+	NoPersistence Defect = "persistence"   // GPUs are not kept initialized, as Ubuntu's daemon leaves them
+	OFEDLater     Defect = "ofed too late" // MLNX_OFED was installed after the driver, so nvidia_peermem was built for another ib_core
 )
 
 // NoLicenseServer is the defect of a guest whose network does not reach the license server of its vGPU.

@@ -98,6 +98,7 @@ func gpuBroken() []brokenScenario {
 			d := h.PCIDevice("0000:af:00.0")
 			*d = *newGPU("h100-80g", d.Address, d.Parent, d.NUMA)
 		})},
+		{name: "persistence", text: "a guest does not keep its GPU initialized", inject: defects(world.NoPersistence)},
 		{name: "inactive", text: "passthrough of a GPU is active only after a reboot; its VM is off", inject: func(s *world.State) {
 			lastAsked(off)(s)
 			host(func(h *world.Host) { d := h.PCIDevice("0000:3c:00.0"); d.PassthruActive, d.AtBoot = false, true })(s)
