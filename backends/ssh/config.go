@@ -121,8 +121,7 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."),
 				"read the SSH client configuration %s: %w", name, err)
 		}
-		kept, ignored := understood(string(text))
-		c, err := ssh_config.DecodeBytes([]byte(kept))
+		cs, ignored, err := parseSettings(in, string(text), 5)
 		if err != nil && inEtc(name) {
 			continue // a file of the distribution that the library cannot read: it sets algorithms
 		}
@@ -135,7 +134,7 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 				warn(fmt.Sprintf("%q: the block %q is ignored: only \"Match all\" and \"Match host\" are supported", name, block))
 			}
 		}
-		s = append(s, c)
+		s = append(s, cs...)
 	}
 	return s, nil
 }
@@ -163,6 +162,69 @@ func understood(text string) (kept string, ignored []string) {
 		}
 	}
 	return strings.Join(lines, "\n"), ignored
+}
+
+// parseSettings parses a text, and returns the blocks that are ignored. The library reads included files itself, and fails at Match
+// blocks that it does not know, as in Red Hat's 50-redhat.conf. If it fails, the files of an Include before the first block are read
+// as this one is; what stands before the Include comes first, what stands after it last, because the first value of a key counts.
+func parseSettings(in backends.Input, text string, depth int) (s settings, ignored []string, err error) {
+	kept, ignored := understood(text)
+	c, err := ssh_config.DecodeBytes([]byte(kept))
+	before, patterns, after, has := cutInclude(kept)
+	if err == nil || !has || depth == 0 {
+		return settings{c}, ignored, err
+	}
+	texts := []string{before}
+	for _, pattern := range strings.Fields(strings.ReplaceAll(patterns, `"`, " ")) {
+		names, err := filepath.Glob(includePath(pattern, !in.Script))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range names {
+			part, err := in.ReadFile(name)
+			if err != nil && !os.IsNotExist(err) { // ssh passes over dangling links
+				return nil, nil, err
+			}
+			texts = append(texts, string(part))
+		}
+	}
+	for _, part := range append(texts, after) {
+		more, blocks, err := parseSettings(in, part, depth-1)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, ignored = append(s, more...), append(ignored, blocks...)
+	}
+	return s, ignored, nil
+}
+
+var include = regexp.MustCompile(`(?i)^\s*include[\s=]+(.*?)\s*$`)
+
+// cutInclude cuts a text at its first Include before any Host or Match.
+func cutInclude(text string) (before, patterns, after string, has bool) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if m := include.FindStringSubmatch(line); m != nil {
+			return strings.Join(lines[:i], "\n"), m[1], strings.Join(lines[i+1:], "\n"), true
+		} else if section.MatchString(line) {
+			break
+		}
+	}
+	return "", "", "", false
+}
+
+// includePath resolves a pattern as ssh_config(5) does: relative paths are below ~/.ssh, and in a system file below /etc/ssh.
+func includePath(pattern string, system bool) string {
+	home, err := os.UserHomeDir()
+	switch {
+	case filepath.IsAbs(pattern) || err != nil && !system:
+		return pattern
+	case system:
+		return filepath.Join("/etc/ssh", pattern)
+	case strings.HasPrefix(pattern, "~/"):
+		return filepath.Join(home, pattern[2:])
+	}
+	return filepath.Join(home, ".ssh", pattern)
 }
 
 func (s settings) get(alias, key string) string {

@@ -25,9 +25,10 @@ type cable struct {
 	to string
 
 	mu      sync.Mutex
-	passed  int // pieces of data, in both directions
-	cutAt   int // before this piece; 0: never
-	refuse  int // connections to refuse before the cable is whole again
+	passed  int           // pieces of data, in both directions
+	cutAt   int           // before this piece; 0: never
+	refuse  int           // connections to refuse before the cable is whole again
+	rest    time.Duration // for which connections are refused, too
 	when    time.Time
 	refused int
 	conns   map[net.Conn]bool
@@ -82,7 +83,7 @@ func (c *cable) serve() {
 func (c *cable) joins(near, far net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.when.IsZero() && c.refused < c.refuse {
+	if !c.when.IsZero() && (c.refused < c.refuse || time.Since(c.when) < c.rest) {
 		c.refused++
 		_ = far.Close()
 		return false
@@ -123,7 +124,7 @@ const silence = 11 * time.Second
 // and that a resume or a rollback makes everything exact. It returns a row of the table.
 func (s *site) cutAt(cable *cable, c course, piece int, short, resume bool) string {
 	s.t.Helper()
-	limit, refuse := 4*time.Second, 2
+	limit, refuse := 4*time.Second+3*cable.rest/2, 2
 	if !short {
 		limit, refuse = 2*time.Second, math.MaxInt
 	}
@@ -194,11 +195,16 @@ func (s *site) heard(got said, cut time.Time) string {
 
 // cuts cuts the connection at n pieces of data of a run, for a short time and for good.
 func cuts(t *testing.T, n int) {
+	rest, err := time.ParseDuration(getenv("RDMA_SETUP_TORTURE_CUT", "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, m := range modes[:3] {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, m)
 			cable := s.cabled()
+			cable.rest = rest
 			where := map[string]string{}
 			s.lab.World().View(func(st *world.State) {
 				for _, v := range st.VMs {
@@ -236,5 +242,6 @@ func cuts(t *testing.T, n int) {
 // TestE2ECuts is a sample of TestTortureCuts.
 func TestE2ECuts(t *testing.T) { cuts(t, 4) }
 
-// TestTortureCuts cuts the connection of every mode all over a run.
+// TestTortureCuts cuts the connection of every mode all over a run. RDMA_SETUP_TORTURE_CUT is for how long, for example 60s; without it
+// short cuts end when two connections were refused.
 func TestTortureCuts(t *testing.T) { cuts(t, 40) }
