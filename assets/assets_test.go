@@ -79,7 +79,8 @@ func TestReleaseTableIsSound(t *testing.T) {
 		version string
 		build   int
 		want    string
-	}{{"6.7.0", 8169922, "6.7"}, {"6.7.0", 14320388, "6.7 U2"}, {"7.0.3", 0, "7.0 U3"}, {"8.0.1", 22088125, "8.0"}, {"9.0.0.0", 0, "9.0"}, {"9.0.1", 0, "9.0"}, {"9.1.0", 0, "9.1"}, {"10.0.0", 0, "9.1"}, {"5.5.0", 0, ""}, {"?", 0, ""}} {
+	}{{"6.7.0", 8169922, "6.7"}, {"6.7.0", 14320388, "6.7 U2"}, {"7.0.3", 0, "7.0 U3"}, {"8.0.1", 22088125, "8.0"}, {"9.0.0.0", 0, "9.0"},
+		{"9.0.1", 0, "9.0"}, {"9.1.0", 0, "9.1"}, {"10.0.0", 0, "9.1"}, {"5.5.0", 0, ""}, {"?", 0, ""}} {
 		if r, _ := assets.ReleaseOf(tt.version, tt.build); r.Name != tt.want {
 			t.Errorf("%s build %d is %q, want %q", tt.version, tt.build, r.Name, tt.want)
 		}
@@ -94,7 +95,8 @@ func TestGPUTableIsSound(t *testing.T) {
 	id := regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 	names, ids := map[string]bool{}, map[string]bool{}
 	for _, g := range gs {
-		if names[g.Name] || g.Name == "" || g.Model == "" || g.Source == "" || len(g.IDs) == 0 && g.Name != "a16" { // its GPUs have the id of the A2
+		// its GPUs have the id of the A2
+		if names[g.Name] || g.Name == "" || g.Model == "" || g.Source == "" || len(g.IDs) == 0 && g.Name != "a16" {
 			t.Errorf("%s: twice, or with empty fields", g.Name)
 		}
 		names[g.Name] = true
@@ -108,7 +110,8 @@ func TestGPUTableIsSound(t *testing.T) {
 			t.Errorf("%s: BAR1 %d is not the smallest power of two that holds %d", g.Name, g.BAR1, g.Framebuffer)
 		}
 	}
-	for _, must := range []string{"k80", "p40", "p100-16g", "v100-16g", "v100-32g", "t4", "a10", "a30", "a40", "l4", "l40s", "a100-40g", "a100-80g", "h100-80g", "h100-94g", "h200", "b200",
+	for _, must := range []string{"k80", "p40", "p100-16g", "v100-16g", "v100-32g", "t4", "a10", "a30", "a40", "l4", "l40s", "a100-40g",
+		"a100-80g", "h100-80g", "h100-94g", "h200", "b200",
 		"v100s-32g", "a2", "a16", "a800-40g", "a800-80g", "h800-80g", "h20", "rtx-6000-ada", "rtx-pro-6000", "b300"} {
 		if !names[must] {
 			t.Errorf("the command line promises %s", must)
@@ -158,16 +161,21 @@ func TestDriverRemedy(t *testing.T) {
 		like                        []string
 		want                        string
 	}{
-		"Ubuntu 24.04":      {"vmw_pvrdma", "6.8.0-31-generic", "ubuntu", "24.04", []string{"debian"}, "install linux-modules-extra-6.8.0-31-generic, or"},
-		"Linux Mint":        {"vmw_pvrdma", "5.15.0-25-generic", "linuxmint", "21", []string{"ubuntu", "debian"}, "install linux-modules-extra-5.15.0-25-generic"},
-		"Debian 12":         {"vmw_pvrdma", "6.1.0-26-amd64", "debian", "12", nil, "no kernel package of Debian 11 to 13 has it: use a guest whose kernel has it " + another},
-		"Debian 12, sriov":  {"mlx5_ib", "6.1.0-26-amd64", "debian", "12", nil, "install linux-image-amd64"},
-		"Rocky 9.2":         {"vmw_pvrdma", "5.14.0-284.el9", "rocky", "9.2", []string{"rhel"}, "install kernel-modules-5.14.0-284.el9"},
-		"RHEL 10.0":         {"vmw_pvrdma", "6.12.0-55.el10", "rhel", "10.0", []string{"fedora"}, "no kernel package of RHEL 10 and rebuilds has it"},
+		"Ubuntu 24.04": {"vmw_pvrdma", "6.8.0-31-generic", "ubuntu", "24.04", []string{"debian"},
+			"install linux-modules-extra-6.8.0-31-generic, or"},
+		"Linux Mint": {"vmw_pvrdma", "5.15.0-25-generic", "linuxmint", "21", []string{"ubuntu", "debian"},
+			"install linux-modules-extra-5.15.0-25-generic"},
+		"Debian 12": {"vmw_pvrdma", "6.1.0-26-amd64", "debian", "12", nil,
+			"no kernel package of Debian 11 to 13 has it: use a guest whose kernel has it " + another},
+		"Debian 12, sriov": {"mlx5_ib", "6.1.0-26-amd64", "debian", "12", nil, "install linux-image-amd64"},
+		"Rocky 9.2":        {"vmw_pvrdma", "5.14.0-284.el9", "rocky", "9.2", []string{"rhel"}, "install kernel-modules-5.14.0-284.el9"},
+		"RHEL 10.0": {"vmw_pvrdma", "6.12.0-55.el10", "rhel", "10.0", []string{"fedora"},
+			"no kernel package of RHEL 10 and rebuilds has it"},
 		"RHEL 10.0, sriov":  {"mlx5_ib", "6.12.0-55.el10", "rhel", "10.0", nil, "install kernel-modules-6.12.0-55.el10"},
 		"a rebuild like 10": {"vmw_pvrdma", "6.12.0", "eurolinux", "10.1", []string{"rhel"}, "no kernel package of RHEL 10"},
-		"older than known":  {"vmw_pvrdma", "3.10.0", "centos", "7", []string{"rhel", "fedora"}, "use a kernel for which modinfo finds vmw_pvrdma, or a guest"},
-		"Alpine":            {"mlx5_ib", "6.6", "alpine", "3.19", nil, "use a kernel for which modinfo finds mlx5_ib, or a guest"},
+		"older than known": {"vmw_pvrdma", "3.10.0", "centos", "7", []string{"rhel", "fedora"},
+			"use a kernel for which modinfo finds vmw_pvrdma, or a guest"},
+		"Alpine": {"mlx5_ib", "6.6", "alpine", "3.19", nil, "use a kernel for which modinfo finds mlx5_ib, or a guest"},
 	} {
 		got := assets.DriverRemedy(c.driver, c.kernel, c.id, c.version, c.like)
 		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "sriov") && c.driver != "vmw_pvrdma" {

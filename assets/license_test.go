@@ -73,7 +73,8 @@ func TestLicenses(t *testing.T) {
 			}
 			for _, e := range entries {
 				name := strings.ToLower(e.Name())
-				if e.Type().IsRegular() && (strings.HasPrefix(name, "license") || strings.HasPrefix(name, "licence") || strings.HasPrefix(name, "copying")) {
+				if e.Type().IsRegular() &&
+					(strings.HasPrefix(name, "license") || strings.HasPrefix(name, "licence") || strings.HasPrefix(name, "copying")) {
 					b, err := os.ReadFile(filepath.Join(p.Module.Dir, e.Name()))
 					if err != nil {
 						t.Fatal(err)

@@ -53,7 +53,8 @@ func TestReleaseSignature(t *testing.T) {
 	}
 	must("", script, "key", "SHA256SUMS")
 
-	verify := []string{"-Y", "verify", "-f", "allowed_signers", "-I", "release@example.com", "-n", "rdma-setup-release", "-s", "SHA256SUMS.sig"}
+	verify := []string{"-Y", "verify", "-f", "allowed_signers", "-I", "release@example.com", "-n", "rdma-setup-release", "-s",
+		"SHA256SUMS.sig"}
 	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,8 @@ func TestWords(t *testing.T) {
 			return nil
 		}
 		kind := filepath.Ext(path)
-		if !slices.Contains([]string{".go", ".md", ".sh", ".yaml", ".yml", ".gohtml", ".tmpl", ".txtar", ".json", ".py", ".c", ".service"}, kind) &&
+		if !slices.Contains([]string{".go", ".md", ".sh", ".yaml", ".yml", ".gohtml", ".tmpl", ".txtar", ".json", ".py", ".c", ".service"},
+			kind) &&
 			d.Name() != "Makefile" && !strings.Contains(path, "testdata/script") {
 			return nil
 		}
@@ -59,7 +60,8 @@ func TestWords(t *testing.T) {
 
 // The test finds what it is for: across lines, in any case, in strings and comments, and no part of another word.
 func TestWordsAreFound(t *testing.T) {
-	list := []banned{ban("pale moon", "dark", false), ban("// * shines", "lights", false), ban("star*", "sun", false), ban("Comet", "sun", true)}
+	list := []banned{ban("pale moon", "dark", false), ban("// * shines", "lights", false), ban("star*", "sun", false),
+		ban("Comet", "sun", true)}
 	for text, want := range map[string]int{
 		"package p // Pale\n// moon":                1,
 		"package p\nconst pale = moon":              0,

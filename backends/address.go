@@ -49,7 +49,8 @@ func VCenterAddress(text string) (*url.URL, error) {
 		return bad("has a path other than /sdk")
 	}
 	if _, has := u.User.Password(); has {
-		return nil, Errorf(KindUsage, "", "take it out of the URL and set RDMA_SETUP_PASSWORD or use --password-file", "the vCenter address holds a password")
+		return nil, Errorf(KindUsage, "", "take it out of the URL and set RDMA_SETUP_PASSWORD or use --password-file",
+			"the vCenter address holds a password")
 	}
 	return u, nil
 }

@@ -31,7 +31,8 @@ func TestHostNamesOfVCenterFitIntoDNS(t *testing.T) {
 func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 	_, refused := http.Get("http://user:geheim@127.0.0.1:1/downloads/geheim/x.tgz?token=geheim")
 	_, invalid := url.Parse(strings.Join([]string{"https://user:geheim", "geheim@host"}, "/")) // the slash ends the host
-	two := errors.Join(&url.Error{Op: "Get", URL: "https://a/geheim", Err: errors.New("one")}, fmt.Errorf("b: %w", &url.Error{Op: "Post", URL: "https://b/?geheim", Err: errors.New("two")}))
+	two := errors.Join(&url.Error{Op: "Get", URL: "https://a/geheim", Err: errors.New("one")},
+		fmt.Errorf("b: %w", &url.Error{Op: "Post", URL: "https://b/?geheim", Err: errors.New("two")}))
 	for _, err := range []error{refused, invalid, two} {
 		if err == nil {
 			t.Fatal("no error")

@@ -28,49 +28,56 @@ type Guest struct {
 
 	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint has the remedy
 
-	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
-	Packages       map[string]string `json:"packages,omitzero"`         // installed versions of the packages that matter; a missing key means not installed; nil: they cannot be read
-	Loaded         []string          `json:"loaded,omitempty"`          // loaded kernel modules, limited to those that RDMA needs
-	BuiltIn        []string          `json:"built_in,omitempty"`        // those of Loaded that are built into the kernel and cannot be unloaded
-	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo or built into the kernel
-	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
+	PackageManager string `json:"package_manager,omitempty"` // apt, dnf, yum
+	// installed versions of the packages that matter; a missing key means not installed; nil: they cannot be read
+	Packages map[string]string `json:"packages,omitzero"`
+	Loaded   []string          `json:"loaded,omitempty"` // loaded kernel modules, limited to those that RDMA needs
+	// those of Loaded that are built into the kernel and cannot be unloaded
+	BuiltIn   []string `json:"built_in,omitempty"`
+	Available []string `json:"available,omitempty"`  // kernel modules known to modinfo or built into the kernel
+	NetConfig string   `json:"net_config,omitempty"` // netplan, networkmanager, ifcfg
 	// NetInvalid is a file with which the guest's network is not configured at its next boot, or is another one than now. NetRivals are
 	// the files that prevent an address of this program on an interface, by its name; also by names that files mention and a new adapter
 	// may get. NetShared is the file of an earlier release that changes a stanza of another file.
-	NetInvalid     *FileProblem           `json:"net_invalid,omitempty"`
-	NetRivals      map[string]FileProblem `json:"net_rivals,omitempty"`
-	NetShared      *FileProblem           `json:"net_shared,omitempty"`
-	Interfaces     []Interface            `json:"interfaces,omitempty"`
-	RouteNumbers   map[int]string         `json:"route_numbers,omitempty"` // numbers above 255 that tables and rules use, with the interface that they belong to, or ""
-	RDMA           []VerbsDevice          `json:"rdma,omitempty"`
-	MemlockKB      int64                  `json:"memlock_kb,omitempty"`       // -1: unlimited
-	Perftest       string                 `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" if it is missing
-	MOFED          string                 `json:"mofed,omitempty"`            // ofed_info -s, "" when there is none
-	OFEDUnfinished bool                   `json:"ofed_unfinished,omitempty"`  // an installation of MLNX_OFED by this program was interrupted
-	AppClass       *int                   `json:"app_class,omitempty"`        // traffic class for UCX and NCCL in the environment of logins; nil: none
-	Nouveau        *Nouveau               `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
-	GPUUnit        GPUUnit                `json:"gpu_unit,omitempty"`         // of this program, which sets persistence mode at boot
-	AppClassPartly bool                   `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
-	NoQoSTool      bool                   `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
-	Persist        Persist                `json:"persist"`
+	NetInvalid *FileProblem           `json:"net_invalid,omitempty"`
+	NetRivals  map[string]FileProblem `json:"net_rivals,omitempty"`
+	NetShared  *FileProblem           `json:"net_shared,omitempty"`
+	Interfaces []Interface            `json:"interfaces,omitempty"`
+	// numbers above 255 that tables and rules use, with the interface that they belong to, or ""
+	RouteNumbers   map[int]string `json:"route_numbers,omitempty"`
+	RDMA           []VerbsDevice  `json:"rdma,omitempty"`
+	MemlockKB      int64          `json:"memlock_kb,omitempty"`      // -1: unlimited
+	Perftest       string         `json:"perftest,omitempty"`        // protocol version of ib_send_bw, "" if it is missing
+	MOFED          string         `json:"mofed,omitempty"`           // ofed_info -s, "" when there is none
+	OFEDUnfinished bool           `json:"ofed_unfinished,omitempty"` // an installation of MLNX_OFED by this program was interrupted
+	// traffic class for UCX and NCCL in the environment of logins; nil: none
+	AppClass       *int     `json:"app_class,omitempty"`
+	Nouveau        *Nouveau `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
+	GPUUnit        GPUUnit  `json:"gpu_unit,omitempty"`         // of this program, which sets persistence mode at boot
+	AppClassPartly bool     `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
+	NoQoSTool      bool     `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
+	Persist        Persist  `json:"persist"`
 
 	// The following fields are for checks and for GPUs; nil (also for Headers and SecureBoot) means not read.
-	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn: network and InfiniBand controllers
-	KernelLog  []string         `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, failures of vmw_pvrdma or mlx5_core, modules rejected because of their signature
-	Headers    *bool            `json:"headers,omitempty"`      // the headers of the running kernel are installed
-	SecureBoot *bool            `json:"secure_boot,omitempty"`  // mokutil --sb-state
-	ClockSkew  *int             `json:"clock_skew_s,omitempty"` // difference between its clock and ours in seconds, beyond the duration of the request
-	HugePages  *int             `json:"huge_pages,omitempty"`   // HugePages_Total
-	Firewall   *GuestFirewall   `json:"guest_firewall,omitempty"`
-	NVIDIA     *NVIDIA          `json:"nvidia,omitempty"`
-	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest with CUDA is installed
-	OwnTests   string           `json:"own_perftest,omitempty"`  // protocol version of the perftest release that all guests share (BuildSamePerftest)
-	Built      map[string]Value `json:"built,omitzero"`          // what this program built from source files, as values of KindBuild
-	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives, and whether each can be read
-	BuildTools []string         `json:"build_tools,omitzero"`    // those installed of gcc, make, dkms and the headers that perftest needs
-	CUDAHeader string           `json:"cuda_header,omitempty"`   // path of cuda.h
-	PeerAPI    *bool            `json:"peer_api,omitempty"`      // ib_core supports peer memory (MLNX_OFED, Ubuntu's kernels)
-	Containers []Container      `json:"containers,omitzero"`     // running containers that use RDMA or GPUs
+	PCI []GuestDevice `json:"pci,omitzero"` // lspci -Dnn: network and InfiniBand controllers
+	// lines of dmesg since boot: Call Trace, failures of vmw_pvrdma or mlx5_core, modules rejected because of their signature
+	KernelLog  []string `json:"kernel_log,omitzero"`
+	Headers    *bool    `json:"headers,omitempty"`     // the headers of the running kernel are installed
+	SecureBoot *bool    `json:"secure_boot,omitempty"` // mokutil --sb-state
+	// difference between its clock and ours in seconds, beyond the duration of the request
+	ClockSkew *int           `json:"clock_skew_s,omitempty"`
+	HugePages *int           `json:"huge_pages,omitempty"` // HugePages_Total
+	Firewall  *GuestFirewall `json:"guest_firewall,omitempty"`
+	NVIDIA    *NVIDIA        `json:"nvidia,omitempty"`
+	CUDATests *CUDAPerftest  `json:"cuda_perftest,omitempty"` // nil: no perftest with CUDA is installed
+	// protocol version of the perftest release that all guests share (BuildSamePerftest)
+	OwnTests   string           `json:"own_perftest,omitempty"`
+	Built      map[string]Value `json:"built,omitzero"`        // what this program built from source files, as values of KindBuild
+	Archives   map[string]bool  `json:"archives,omitzero"`     // the files of Options.Archives, and whether each can be read
+	BuildTools []string         `json:"build_tools,omitzero"`  // those installed of gcc, make, dkms and the headers that perftest needs
+	CUDAHeader string           `json:"cuda_header,omitempty"` // path of cuda.h
+	PeerAPI    *bool            `json:"peer_api,omitempty"`    // ib_core supports peer memory (MLNX_OFED, Ubuntu's kernels)
+	Containers []Container      `json:"containers,omitzero"`   // running containers that use RDMA or GPUs
 	Forwarding *Forwarding      `json:"forwarding,omitempty"`
 	Engine     *Engine          `json:"engine,omitempty"` // container engine; nil: none answers
 }
@@ -277,10 +284,11 @@ type VerbsDevice struct {
 	ClassKept bool    `json:"traffic_class_kept,omitempty"` // a unit of this program sets it at each boot
 	// ClassPartly means that a unit of this program exists but the class is not active, or that an interrupted attempt left
 	// something behind.
-	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
-	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": only one node, unknown node, or no such command
-	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or the guest does not own the port
-	GIDs        []GID    `json:"gids,omitempty"`
+	ClassPartly bool `json:"traffic_class_partly,omitempty"`
+	// command that runs a program on the device's NUMA node; "": only one node, unknown node, or no such command
+	Bind string   `json:"bind,omitempty"`
+	QoS  *PortQoS `json:"qos,omitempty"` // of a port that the guest owns; nil: not read, or the guest does not own the port
+	GIDs []GID    `json:"gids,omitempty"`
 }
 
 // A PortQoS is how a port treats priorities, as reported by the tools in the guest.

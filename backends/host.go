@@ -24,7 +24,8 @@ func (inv *Inventory) UnsupportedBaselines(h *Host) bool {
 }
 
 // DeadBaselines is the text for that case, as a predicate of a host.
-const DeadBaselines = "its cluster is managed by baselines, with which vCenter 9 does not patch ESX 9 hosts and does not upgrade hosts (KB 379388)"
+const DeadBaselines = "its cluster is managed by baselines, with which vCenter 9 does not patch ESX 9 hosts and does not upgrade hosts " +
+	"(KB 379388)"
 
 // A Host is an ESXi host.
 type Host struct {
@@ -53,14 +54,15 @@ type Host struct {
 	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil if there is none
 	Profiles  []string      `json:"vgpu_profiles,omitempty"` // vGPU profiles that the host's driver offers
 
-	DeviceGroups []string            `json:"vendor_device_groups,omitempty"`      // names of vendor device groups, vSphere 8 and later
-	GroupVGPUs   map[string][]string `json:"vendor_device_group_vgpus,omitempty"` // profiles of the vGPUs of groups that hold nothing else, by group
-	PCI          []PCIDevice         `json:"pci,omitempty"`
-	Options      map[string]string   `json:"options,omitempty"`  // only the requested keys; details only
-	Stale        string              `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
-	Firewall     map[string]Ruleset  `json:"firewall,omitempty"` // by ruleset key; details only
-	NTP          []string            `json:"ntp,omitempty"`
-	NTPActive    bool                `json:"ntp_active,omitempty"`
+	DeviceGroups []string `json:"vendor_device_groups,omitempty"` // names of vendor device groups, vSphere 8 and later
+	// profiles of the vGPUs of groups that hold nothing else, by group
+	GroupVGPUs map[string][]string `json:"vendor_device_group_vgpus,omitempty"`
+	PCI        []PCIDevice         `json:"pci,omitempty"`
+	Options    map[string]string   `json:"options,omitempty"`  // only the requested keys; details only
+	Stale      string              `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
+	Firewall   map[string]Ruleset  `json:"firewall,omitempty"` // by ruleset key; details only
+	NTP        []string            `json:"ntp,omitempty"`
+	NTPActive  bool                `json:"ntp_active,omitempty"`
 
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
 	PowerPolicies []string `json:"power_policies,omitempty"` // policies that the BIOS lets ESXi control; empty: the BIOS keeps control
@@ -131,19 +133,21 @@ type NIC struct {
 	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that uses it as an uplink
 	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
 	Use           NICUse   `json:"use,omitzero"`
-	Hidden        string   `json:"hidden,omitempty"` // why a PCI function has no pNIC, as a predicate; Device is then its PCI address. "" for a pNIC
-	Eligible      bool     `json:"eligible"`         // according to ChoosePNIC with a zero wish
-	Why           string   `json:"why"`              // why it is or is not eligible for RDMA
+	// why a PCI function has no pNIC, as a predicate; Device is then its PCI address. "" for a pNIC
+	Hidden   string `json:"hidden,omitempty"`
+	Eligible bool   `json:"eligible"` // according to ChoosePNIC with a zero wish
+	Why      string `json:"why"`      // why it is or is not eligible for RDMA
 }
 
 // NICUse lists the users of a pNIC.
 type NICUse struct {
-	Standard bool     `json:"standard_switch,omitempty"` // NIC.Switch is a standard vSwitch, not a DVS
-	Opaque   bool     `json:"opaque_switch,omitempty"`   // NIC.Switch is managed outside vSphere: an N-VDS of NSX
-	ENS      bool     `json:"ens,omitempty"`             // the DVS runs enhanced data path on this host; what that means depends on the driver (nic.ENS)
-	VMKs     []string `json:"vmknics,omitempty"`         // on NIC.Switch on this host
-	VMs      []string `json:"vms,omitempty"`             // VMs with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
-	Storage  []string `json:"storage,omitempty"`         // storage adapters that use its RDMA device or the pNIC itself: vmhba65
+	Standard bool `json:"standard_switch,omitempty"` // NIC.Switch is a standard vSwitch, not a DVS
+	Opaque   bool `json:"opaque_switch,omitempty"`   // NIC.Switch is managed outside vSphere: an N-VDS of NSX
+	// the DVS runs enhanced data path on this host; what that means depends on the driver (nic.ENS)
+	ENS     bool     `json:"ens,omitempty"`
+	VMKs    []string `json:"vmknics,omitempty"` // on NIC.Switch on this host
+	VMs     []string `json:"vms,omitempty"`     // VMs with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
+	Storage []string `json:"storage,omitempty"` // storage adapters that use its RDMA device or the pNIC itself: vmhba65
 }
 
 // SRIOV is the state of SR-IOV on a physical function.

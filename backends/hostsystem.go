@@ -10,12 +10,16 @@ import (
 // A HostSystem holds facts that only the host itself can report: through esxcli, through a call to the host, or in its shell.
 // Each fact has its own state; the table in backends/vsphere/system lists the call for each fact.
 type HostSystem struct {
-	Modules    map[string]Fact[Module]    `json:"modules,omitzero"`             // by name
-	VIBs       Fact[map[string]VIB]       `json:"vibs,omitzero"`                // VIBs of the running image, by name
-	NextVIBs   Fact[map[string]VIB]       `json:"next_vibs,omitzero"`           // VIBs of the image for the next boot; absent: nothing is staged
-	Acceptance Fact[string]               `json:"acceptance,omitzero"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	Offers     []Component                `json:"offers,omitzero"`              // contents of the component files that were named, as this host sees them
-	Components Fact[map[string]string]    `json:"components,omitzero"`          // Lifecycle Manager components of the running image, version by name; only if an image manages the host
+	Modules map[string]Fact[Module] `json:"modules,omitzero"` // by name
+	VIBs    Fact[map[string]VIB]    `json:"vibs,omitzero"`    // VIBs of the running image, by name
+	// VIBs of the image for the next boot; absent: nothing is staged
+	NextVIBs Fact[map[string]VIB] `json:"next_vibs,omitzero"`
+	// VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
+	Acceptance Fact[string] `json:"acceptance,omitzero"`
+	// contents of the component files that were named, as this host sees them
+	Offers []Component `json:"offers,omitzero"`
+	// Lifecycle Manager components of the running image, version by name; only if an image manages the host
+	Components Fact[map[string]string]    `json:"components,omitzero"`
 	Exceptions Fact[[]string]             `json:"lockdown_exceptions,omitzero"` // accounts that may log in during lockdown mode
 	Pause      Fact[map[string]PauseSpec] `json:"pause,omitzero"`               // active global pause settings, by pNIC
 	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                 // by pNIC
@@ -159,7 +163,8 @@ const (
 // pci-ids.ucw.cz).
 var sxm = map[string][2]string{
 	"20b0": {"HGX A100", "Ampere"}, "20b2": {"HGX A100", "Ampere"}, "20f3": {"HGX A800", "Ampere"}, "20bd": {"HGX A800", "Ampere"},
-	"2330": {"HGX H100", "Hopper"}, "2324": {"HGX H800", "Hopper"}, "2335": {"HGX H200", "Hopper"}, "2329": {"HGX H20", "Hopper"}, "232c": {"HGX H20", "Hopper"},
+	"2330": {"HGX H100", "Hopper"}, "2324": {"HGX H800", "Hopper"}, "2335": {"HGX H200", "Hopper"}, "2329": {"HGX H20", "Hopper"},
+	"232c": {"HGX H20", "Hopper"},
 	"2901": {"HGX B200", "Blackwell"}, "3182": {"HGX B300", "Blackwell"},
 }
 

@@ -148,17 +148,20 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 	}
 	mode, me := info.Mode().Perm(), os.Getuid()
 	if in.Secret && int(st.Uid) == me && mode&0o077 != 0 && !(in.Mounted && containerSecret(path, st.Uid, mode)) {
-		return Errorf(KindUsage, "", "Run: chmod 600 "+path, "permissions %#o of %s, %s, are too open: only its owner may have access", mode, path, in.Name)
+		return Errorf(KindUsage, "", "Run: chmod 600 "+path, "permissions %#o of %s, %s, are too open: only its owner may have access", mode,
+			path, in.Name)
 	}
 	writable := mode & 0o022
 	if writable == 0o020 && privateGroup(st.Gid, st.Uid) {
 		writable = 0
 	}
 	if in.Script && writable != 0 {
-		return Errorf(KindUsage, "", "Run: chmod go-w "+path, "permissions %#o of %s, %s, are too open: others may write to it", mode, path, in.Name)
+		return Errorf(KindUsage, "", "Run: chmod go-w "+path, "permissions %#o of %s, %s, are too open: others may write to it", mode, path,
+			in.Name)
 	}
 	if in.Script && st.Uid != 0 && int(st.Uid) != me {
-		return Errorf(KindUsage, "", "Change its owner to your user, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
+		return Errorf(KindUsage, "", "Change its owner to your user, or name another file.", "%s, %s, belongs to another user (uid %d)", path,
+			in.Name, st.Uid)
 	}
 	return nil
 }

@@ -102,7 +102,8 @@ func TestInputsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, in := range []backends.Input{
-		backends.InputPassword, backends.InputKey, backends.InputPublicKey, backends.InputSettings, backends.InputSSHConfig, backends.InputKnownHosts,
+		backends.InputPassword, backends.InputKey, backends.InputPublicKey, backends.InputSettings, backends.InputSSHConfig,
+		backends.InputKnownHosts,
 		backends.InputCA, backends.InputAnswers, backends.InputProperty, backends.InputPlan, backends.InputBaseline, backends.InputDaemon,
 		backends.InputState,
 	} {
@@ -112,7 +113,8 @@ func TestInputsAreDocumented(t *testing.T) {
 	}
 	inventory, plan := backends.InventoryJSON, backends.PlanJSON
 	for _, row := range []string{
-		fmt.Sprintf("| lists in a bundle or baseline | %d rows at the top %d objects %d values in each file |", inventory.Rows, inventory.Objects, inventory.Values),
+		fmt.Sprintf("| lists in a bundle or baseline | %d rows at the top %d objects %d values in each file |", inventory.Rows, inventory.Objects,
+			inventory.Values),
 		fmt.Sprintf("| lists in a plan | %d changes %d objects %d values |", plan.Rows, plan.Objects, plan.Values),
 	} {
 		if !strings.Contains(strings.ReplaceAll(string(text), ",", ""), row) {
@@ -125,7 +127,8 @@ func TestJSONLimit(t *testing.T) {
 	l := backends.JSONLimit{Rows: 3, Objects: 6, Values: 12}
 	for text, fits := range map[string]bool{
 		`{"a":[1,2,3]}`: true, `{"a":[1,2,3,4]}`: false, `[{},{},{}]`: true, `[{},{},{},{}]`: false, `{"a":"[,{,[,{,[,","b":"\"{{{{{{{"}`: true,
-		`{"a":[[[[[[[`: false, `[null,null,null,`: false, `{"a":{"b":{"c":{"d":[1,2,3,4,5,6,7,8,9,10]}}}}`: false, ``: true, `"\`: true, `]]]`: true,
+		`{"a":[[[[[[[`: false, `[null,null,null,`: false, `{"a":{"b":{"c":{"d":[1,2,3,4,5,6,7,8,9,10]}}}}`: false, ``: true, `"\`: true,
+		`]]]`: true,
 	} {
 		if err := l.Check([]byte(text)); (err == nil) != fits {
 			t.Errorf("%s: %v", text, err)

@@ -58,11 +58,12 @@ type Cluster struct {
 	DRSMode     string            `json:"drs_mode,omitempty"`     // manual, partiallyAutomated, fullyAutomated
 	DRSOverride map[string]string `json:"drs_override,omitempty"` // by VM: its own mode, or "disabled"
 	HA          bool              `json:"ha"`
-	Failover    int               `json:"ha_failover,omitempty"` // number of host failures that HA's admission control reserves capacity for; 0: off
-	VSAN        bool              `json:"vsan"`
-	EVC         *string           `json:"evc,omitempty"` // key of the EVC mode, "" when off; nil: not read
-	Rules       []DRSRule         `json:"drs_rules,omitempty"`
-	Image       *ClusterImage     `json:"image,omitempty"` // nil: no image manages it, or not requested
+	// number of host failures that HA's admission control reserves capacity for; 0: off
+	Failover int           `json:"ha_failover,omitempty"`
+	VSAN     bool          `json:"vsan"`
+	EVC      *string       `json:"evc,omitempty"` // key of the EVC mode, "" when off; nil: not read
+	Rules    []DRSRule     `json:"drs_rules,omitempty"`
+	Image    *ClusterImage `json:"image,omitempty"` // nil: no image manages it, or not requested
 }
 
 // A ClusterImage is the image by which vSphere Lifecycle Manager manages a cluster (vSphere Automation API,
@@ -84,7 +85,8 @@ type ImageDraft struct {
 	Owner      string            `json:"owner"`
 	Ours       bool              `json:"ours,omitempty"`       // it belongs to the account in use
 	Components map[string]string `json:"components,omitempty"` // like Components of the image; read only if Ours
-	Other      bool              `json:"other,omitempty"`      // it changes more than components, such as the base image or an add-on; read only if Ours
+	// it changes more than components, such as the base image or an add-on; read only if Ours
+	Other bool `json:"other,omitempty"`
 }
 
 // Left reports whether a draft was left behind by a run: it belongs to the account in use and changes only that component.
@@ -377,7 +379,8 @@ func (inv *Inventory) BAR1(vendor, device string) int64 {
 		other := func(d AssignedDevice) bool {
 			return d.Vendor == vendor && d.Device != device || d.Backing == VGPUBacking
 		}
-		if !slices.ContainsFunc(v.Devices, func(d AssignedDevice) bool { return d.Vendor == vendor && d.Device == device }) || slices.ContainsFunc(v.Devices, other) {
+		if !slices.ContainsFunc(v.Devices, func(d AssignedDevice) bool { return d.Vendor == vendor && d.Device == device }) ||
+			slices.ContainsFunc(v.Devices, other) {
 			continue
 		}
 		if d := g.NVIDIA.Devices[0]; d.BAR1MB > 0 && !d.VGPU {

@@ -24,7 +24,8 @@ const (
 	ItemUnit      ItemKind = "unit"      // name = systemd unit; state: enablement, activity
 	ItemPackage   ItemKind = "package"   // name = package; state: version
 	ItemModule    ItemKind = "module"    // name = kernel module; state: loaded
-	ItemInitramfs ItemKind = "initramfs" // name = kernel version, or a directory: all images in it; state: the files of this program in the image
+	// name = kernel version, or a directory: all images in it; state: the files of this program in the image
+	ItemInitramfs ItemKind = "initramfs"
 	ItemInterface ItemKind = "interface" // name = MAC; state: addresses, MTU, up
 	// ItemTrafficClass is the traffic class of RDMA-CM on an interface; name = MAC.
 	ItemTrafficClass ItemKind = "traffic-class"

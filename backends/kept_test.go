@@ -29,13 +29,15 @@ func TestDifferences(t *testing.T) {
 		want []string
 	}{
 		"nothing": {was.Bare(), nil},
-		"left behind": {is(item(backends.ItemFile, "/etc/a", "sum 2"), item(backends.ItemFile, "/etc/b", "sum 1"), item(backends.ItemUnit, "/etc/b", "enabled"), runtime),
+		"left behind": {is(item(backends.ItemFile, "/etc/a", "sum 2"), item(backends.ItemFile, "/etc/b", "sum 1"),
+			item(backends.ItemUnit, "/etc/b", "enabled"), runtime),
 			[]string{"file /etc/a exists, but did not exist before"}},
 		"changed and gone": {is(item(backends.ItemFile, "/etc/b", "sum 9")),
 			[]string{"file /etc/b is sum 9, but was sum 1", "unit /etc/b does not exist, but existed before"}},
 		"runtime state changed": {is(append(was.Items[:3:3], item(backends.ItemInterface, runtime.Name, "mtu 9000"))...),
 			[]string{"interface 00:50:56:00:00:01 is mtu 9000, but was mtu 1500"}},
-		"in part":      {is(append(was.Items[:3:3], item(backends.ItemInterface, runtime.Name, map[string]any{"mtu": 9000}))...), []string{"interface 00:50:56:00:00:01 is mtu 9000, but was mtu 1500"}},
+		"in part": {is(append(was.Items[:3:3], item(backends.ItemInterface, runtime.Name, map[string]any{"mtu": 9000}))...),
+			[]string{"interface 00:50:56:00:00:01 is mtu 9000, but was mtu 1500"}},
 		"not recorded": {was.With(is(item(backends.ItemLink, "/etc/c", "x"))), []string{"link /etc/c exists, but did not exist before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +54,8 @@ func TestDifferences(t *testing.T) {
 
 func TestAnEarlierRecordStays(t *testing.T) {
 	first := backends.Kept{Items: []backends.Item{item(backends.ItemFile, "/etc/a", nil)}}
-	all := first.With(backends.Kept{Items: []backends.Item{item(backends.ItemFile, "/etc/a", "ours"), item(backends.ItemFile, "/etc/b", "theirs")}})
+	all := first.With(backends.Kept{Items: []backends.Item{item(backends.ItemFile, "/etc/a", "ours"),
+		item(backends.ItemFile, "/etc/b", "theirs")}})
 	if len(all.Items) != 2 || !all.Items[0].State.IsAbsent() || all.Items[1].State != backends.ValueOf("theirs") || len(first.Items) != 1 {
 		t.Errorf("%+v", all)
 	}

@@ -231,7 +231,8 @@ func PerftestPrefix(build string) string { return "/opt/" + build }
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive is what to install it from; it is not compared (Read leaves it empty).
 type OFEDSpec struct {
-	Version string `json:"version"`           // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" if an installation was interrupted before that
+	// as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" if an installation was interrupted before that
+	Version string `json:"version"`
 	Archive string `json:"archive,omitempty"` // path in the guest
 }
 

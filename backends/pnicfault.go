@@ -14,7 +14,8 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		return v // other faults are irrelevant
 	}
 	if h.State != "" && h.State != "connected" {
-		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state", "reconnect the host in vCenter"}}
+		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state",
+			"reconnect the host in vCenter"}}
 		return v
 	}
 	if n.Hidden != "" {
@@ -61,7 +62,8 @@ func unwanted(n *NIC, w PNICWish) []PNICReason {
 	if against := undescribed(n, w); len(against) > 0 || w.Position == 0 || strings.EqualFold(n.PCI, w.at) {
 		return against
 	}
-	return []PNICReason{{WrongDevice, w.PresentCheck(), fmt.Sprintf("is not number %d of those that match, by PCI address", w.Position), "correct nic.position"}}
+	return []PNICReason{{WrongDevice, w.PresentCheck(), fmt.Sprintf("is not number %d of those that match, by PCI address", w.Position),
+		"correct nic.position"}}
 }
 
 // place returns the PCI address of the pNIC at the wish's position, "" if there is none.
@@ -198,7 +200,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 			return out
 		}
 		if !slices.ContainsFunc(h.Cards(), func(c PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) }) {
-			no(NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card", "choose a port of a ConnectX card: its driver in the guest can access GPU memory")
+			no(NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card",
+				"choose a port of a ConnectX card: its driver in the guest can access GPU memory")
 		}
 		return out
 	}
@@ -234,7 +237,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	}
 	// On the requested switch, ENS can be disabled: the plan and HOST-ENS-017 say so, and --skip applies.
 	if n.Use.ENS && !w.own(n) && w.Drivers != nil && w.Drivers.NoENS(n.Driver) != "" {
-		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where its RDMA is not available ("+w.Drivers.NoENS(n.Driver)+")",
+		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where its RDMA is not available ("+
+			w.Drivers.NoENS(n.Driver)+")",
 			"switch Enhanced Networking Stack off for this host on "+n.Switch)
 	}
 	return out

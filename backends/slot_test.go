@@ -17,7 +17,8 @@ func TestGuestBridge(t *testing.T) {
 
 // Of several passed-through cards each is the device behind the bridge of its slot.
 func TestCardAt(t *testing.T) {
-	v := &backends.VM{Devices: []backends.AssignedDevice{{PCI: "0000:38:00.0", Slot: 1216}, {PCI: "0000:3a:00.0", Slot: 192}, {PCI: "0000:3c:00.0"}}}
+	v := &backends.VM{Devices: []backends.AssignedDevice{{PCI: "0000:38:00.0", Slot: 1216}, {PCI: "0000:3a:00.0", Slot: 192},
+		{PCI: "0000:3c:00.0"}}}
 	g := &backends.Guest{RDMA: []backends.VerbsDevice{{Name: "mlx5_0", Bridge: "0000:00:16.0"}, {Name: "mlx5_1", Bridge: "0000:00:16.1"}}}
 	for pci, want := range map[string]string{"0000:38:00.0": "mlx5_1", "0000:3A:00.0": "mlx5_0", "0000:3c:00.0": "", "0000:3e:00.0": ""} {
 		got := ""

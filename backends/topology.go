@@ -135,7 +135,8 @@ func (g *GPU) Path() []string {
 func (h *Host) Cards() []PCIDevice {
 	var out []PCIDevice
 	for _, d := range h.PCI {
-		if strings.HasPrefix(d.Class, networkClass) && d.Vendor == mellanox && !strings.Contains(d.Name, "Virtual Function") && !h.LeadsToNVSwitch(d.Address) {
+		if strings.HasPrefix(d.Class, networkClass) && d.Vendor == mellanox && !strings.Contains(d.Name, "Virtual Function") &&
+			!h.LeadsToNVSwitch(d.Address) {
 			out = append(out, d)
 		}
 	}
@@ -166,7 +167,8 @@ func (h *Host) Pair(g *GPU) []Pair {
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(x, y Pair) int {
-		return cmp.Or(cmp.Compare(without[x.NIC], without[y.NIC]), cmp.Compare(x.Path.rank(), y.Path.rank()), cmp.Compare(far(x), far(y)), strings.Compare(x.NIC, y.NIC))
+		return cmp.Or(cmp.Compare(without[x.NIC], without[y.NIC]), cmp.Compare(x.Path.rank(), y.Path.rank()), cmp.Compare(far(x), far(y)),
+			strings.Compare(x.NIC, y.NIC))
 	})
 	return out
 }

@@ -16,7 +16,8 @@ func TestNearestCardHasRDMA(t *testing.T) {
 		},
 		NICs: []backends.NIC{{Device: "vmnic0", PCI: "0000:11:00.0"}, {Device: "vmnic2", PCI: "0000:21:00.0", RDMADevice: "vmrdma0"}},
 	}
-	if got := h.Pair(&backends.GPU{RootPort: "0000:10:00.0"}); len(got) != 2 || got[0].Device != "vmnic2" || got[1].Path != backends.OneRootPort {
+	if got := h.Pair(&backends.GPU{RootPort: "0000:10:00.0"}); len(got) != 2 || got[0].Device != "vmnic2" ||
+		got[1].Path != backends.OneRootPort {
 		t.Errorf("%+v", got)
 	}
 }

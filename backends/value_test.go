@@ -14,13 +14,15 @@ import (
 var hostile = []any{
 	"unknown until x", "unknown until ", "absent", "null", "partial", "", `{"$value":"unknown","until":"x"}`, "\ufffd", `\ufffd`, "<&>\u2028",
 	map[string]any{"$value": "unknown", "until": "x"}, map[string]any{"$value": "data", "part": map[string]any{"$value": "data"}},
-	map[string]any{"$value": nil}, map[string]any{"a": map[string]any{"$value": "partial"}}, []any{nil}, []any{}, map[string]any{}, 0, false, 1e300,
+	map[string]any{"$value": nil}, map[string]any{"a": map[string]any{"$value": "partial"}}, []any{nil}, []any{}, map[string]any{}, 0, false,
+	1e300,
 }
 
 func states() map[string]backends.Value {
 	all := map[string]backends.Value{
 		"absent": backends.Absent, "unknown": backends.Unknown("host/esx-01/host-ssh"), "unknown until nothing": backends.Unknown(""),
-		"unknown until something": backends.Unknown("unknown until x"), "unknown with bytes": backends.Unknown("\xff"), "partial of nothing": backends.Partial(nil),
+		"unknown until something": backends.Unknown("unknown until x"), "unknown with bytes": backends.Unknown("\xff"),
+		"partial of nothing": backends.Partial(nil),
 	}
 	for _, h := range hostile {
 		b, _ := json.Marshal(h)
@@ -39,7 +41,8 @@ func TestEveryStateIsDifferentAndComesBack(t *testing.T) {
 		if err := v.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if v.Known() == strings.HasPrefix(name, "unknown") || v.IsAbsent() != (name == "absent") || v.IsPartial() != strings.HasPrefix(name, "partial") {
+		if v.Known() == strings.HasPrefix(name, "unknown") || v.IsAbsent() != (name == "absent") ||
+			v.IsPartial() != strings.HasPrefix(name, "partial") {
 			t.Errorf("%s: known %v, absent %v, partial %v", name, v.Known(), v.IsAbsent(), v.IsPartial())
 		}
 		var into any
@@ -60,7 +63,8 @@ func TestEveryStateIsDifferentAndComesBack(t *testing.T) {
 
 func TestPlainJSONIsReadable(t *testing.T) {
 	for want, v := range map[string]backends.Value{
-		"null": backends.Absent, `"unknown until host/esx-01/host-ssh"`: backends.Unknown("host/esx-01/host-ssh"), `"vmk0"`: backends.ValueOf("vmk0"),
+		"null": backends.Absent, `"unknown until host/esx-01/host-ssh"`: backends.Unknown("host/esx-01/host-ssh"),
+		`"vmk0"`:                 backends.ValueOf("vmk0"),
 		`{"cidr":"10.0.0.1/24"}`: backends.Partial(map[string]string{"cidr": "10.0.0.1/24"}),
 	} {
 		if got, _, err := v.Plain(); err != nil || string(got) != want {
@@ -141,7 +145,8 @@ func TestInvalidValueHasAnError(t *testing.T) {
 
 func TestPartialReturnsWhatExists(t *testing.T) {
 	complete := backends.ValueOf([]string{"a"})
-	if p := backends.Partial([]string{"a"}); p == complete || p.Part() != complete || p != backends.Partial(complete) || p.String() != "partial (a)" {
+	if p := backends.Partial([]string{"a"}); p == complete || p.Part() != complete || p != backends.Partial(complete) ||
+		p.String() != "partial (a)" {
 		t.Errorf("%s: %s", p, p.Part())
 	}
 	if v := backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}}); v.String() != "modules ib_umad" {
@@ -180,7 +185,8 @@ func FuzzValueJSON(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	for _, s := range []string{`{"a":1,"a":2}`, `"\ud800\udc00"`, `{"$value":"data","part":{"$value":1}}`, "1 2", "1e999", `{"$value":"partial","part":-0.0}`} {
+	for _, s := range []string{`{"a":1,"a":2}`, `"\ud800\udc00"`, `{"$value":"data","part":{"$value":1}}`, "1 2", "1e999",
+		`{"$value":"partial","part":-0.0}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

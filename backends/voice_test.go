@@ -57,12 +57,17 @@ func TestPoll(t *testing.T) {
 		after time.Duration
 		most  string
 	}{
-		"over at once":     {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return true, nil }, nil, 1, 0, ""},
-		"over later":       {backends.Poll{Limit: time.Hour}, func(n int, _ context.Context) (bool, error) { return n == 30, nil }, nil, 30, 29 * time.Second, "1h"},
-		"fails":            {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return false, failed }, failed, 1, 0, ""},
-		"late":             {backends.Poll{Limit: 179 * time.Second / 2}, func(int, context.Context) (bool, error) { return false, nil }, backends.ErrLate, 90, 179 * time.Second / 2, "1m30s"},
-		"longer pauses":    {backends.Poll{Limit: 90 * time.Second, Most: 16 * time.Second}, func(int, context.Context) (bool, error) { return false, nil }, backends.ErrLate, 9, 90 * time.Second, "1m30s"},
-		"its context ends": {backends.Poll{}, func(int, context.Context) (bool, error) { return false, nil }, context.DeadlineExceeded, 7200, 2*time.Hour - time.Second/2, "2h"},
+		"over at once": {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return true, nil }, nil, 1, 0, ""},
+		"over later": {backends.Poll{Limit: time.Hour}, func(n int, _ context.Context) (bool, error) { return n == 30, nil }, nil, 30,
+			29 * time.Second, "1h"},
+		"fails": {backends.Poll{Limit: time.Hour}, func(int, context.Context) (bool, error) { return false, failed }, failed, 1, 0,
+			""},
+		"late": {backends.Poll{Limit: 179 * time.Second / 2}, func(int, context.Context) (bool, error) { return false, nil },
+			backends.ErrLate, 90, 179 * time.Second / 2, "1m30s"},
+		"longer pauses": {backends.Poll{Limit: 90 * time.Second, Most: 16 * time.Second},
+			func(int, context.Context) (bool, error) { return false, nil }, backends.ErrLate, 9, 90 * time.Second, "1m30s"},
+		"its context ends": {backends.Poll{}, func(int, context.Context) (bool, error) { return false, nil }, context.DeadlineExceeded, 7200,
+			2*time.Hour - time.Second/2, "2h"},
 		"a look is cut off": {backends.Poll{Limit: time.Minute}, func(_ int, ctx context.Context) (bool, error) {
 			<-ctx.Done()
 			return false, nil
@@ -85,7 +90,8 @@ func TestPoll(t *testing.T) {
 			_, end := v.Waiting(open, "part of a wait without a limit", "", time.Hour)
 			whole, restarted := v.Waiting(backends.WithVoice(t.Context(), v), "restart", "esx-01", time.Hour)
 			_, answers := v.Waiting(whole, "part of one with a limit", "", time.Minute)
-			if got := strings.Join(v.Waits(), "\n"); len(v.Waits()) != 3 || !strings.Contains(got, "vm-02: install, part of a wait without a limit (") || !strings.Contains(got, "esx-01: restart (") {
+			if got := strings.Join(v.Waits(), "\n"); len(v.Waits()) != 3 ||
+				!strings.Contains(got, "vm-02: install, part of a wait without a limit (") || !strings.Contains(got, "esx-01: restart (") {
 				t.Errorf("%s: a stop waits for %s", name, got)
 			}
 			answers()
@@ -101,7 +107,8 @@ func TestPoll(t *testing.T) {
 			if took := time.Since(began); err != tt.want || looks != tt.looks || took != tt.after {
 				t.Errorf("%s: %v after %s and %d looks", name, err, took, looks)
 			}
-			if want := "vm-01: set the address, reach it, at most " + tt.most; tt.after > 15*time.Second && !slices.Contains(said, want) || slices.Contains(said, "vm-01: set the address, at most 2h") {
+			if want := "vm-01: set the address, reach it, at most " + tt.most; tt.after > 15*time.Second && !slices.Contains(said, want) ||
+				slices.Contains(said, "vm-01: set the address, at most 2h") {
 				t.Errorf("%s: said %q, not %q", name, slices.Compact(said), want)
 			}
 			over()

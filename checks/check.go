@@ -114,7 +114,8 @@ func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
 	f := views[0]
 	row := Finding{ID: c.ID, Scope: string(c.Scope), Remedy: c.Remedy, Source: c.Source, Fix: string(c.Fix)}
 	unknown := func(why string, quiet bool) []Finding {
-		row.Target, row.Status, row.Evidence, row.Quiet = backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}, Unknown, why, quiet
+		row.Target, row.Status, row.Evidence, row.Quiet = backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}, Unknown, why,
+			quiet
 		return []Finding{row}
 	}
 	defer func() {

@@ -59,7 +59,8 @@ func (f *Facts) NearGPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
 	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
-		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name].Whole, answers.PCI(g.PCI)))
+		return v.Host == h.Name &&
+			(slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name].Whole, answers.PCI(g.PCI)))
 	})
 }
 

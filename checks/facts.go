@@ -67,8 +67,10 @@ func Privileges(mode answers.Mode) []string {
 		"DVSwitch.Create", "DVSwitch.Modify", "DVSwitch.HostOp", "DVSwitch.ResourceManagement", "DVSwitch.Delete",
 		"DVPortgroup.Create", "DVPortgroup.Modify", "DVPortgroup.Delete",
 		"Host.Config.AdvancedConfig", "Host.Config.NetService", "Host.Config.Network", "Network.Assign",
-		"VirtualMachine.Config.AddRemoveDevice", "VirtualMachine.Config.EditDevice", "VirtualMachine.Config.Memory", "VirtualMachine.Config.Resource",
-		"VirtualMachine.Config.Settings", "VirtualMachine.Config.UpgradeVirtualHardware", "VirtualMachine.Interact.PowerOn", "VirtualMachine.Interact.PowerOff",
+		"VirtualMachine.Config.AddRemoveDevice", "VirtualMachine.Config.EditDevice", "VirtualMachine.Config.Memory",
+		"VirtualMachine.Config.Resource",
+		"VirtualMachine.Config.Settings", "VirtualMachine.Config.UpgradeVirtualHardware", "VirtualMachine.Interact.PowerOn",
+		"VirtualMachine.Interact.PowerOff",
 	}
 	if mode != answers.PVRDMA {
 		all = append(all, "Host.Config.PciPassthru", "Host.Config.Maintenance", "Host.Config.Power", "Host.Config.Settings", "Host.Config.Image",
@@ -82,8 +84,10 @@ func Privileges(mode answers.Mode) []string {
 // Lifecycle Manager 8.0, "vSphere Lifecycle Manager Privileges For Using Images"). Clusters that are managed by baselines need
 // none of them.
 func Images() []string {
-	return []string{"VcIntegrity.lifecycleSettings.Read", "VcIntegrity.lifecycleSettings.Write", "VcIntegrity.lifecycleSoftwareSpecification.Read",
-		"VcIntegrity.lifecycleSoftwareSpecification.Write", "VcIntegrity.lifecycleSoftwareRemediation.Read", "VcIntegrity.lifecycleSoftwareRemediation.Write", "VcIntegrity.lifecycleHealth.Read"}
+	return []string{"VcIntegrity.lifecycleSettings.Read", "VcIntegrity.lifecycleSettings.Write",
+		"VcIntegrity.lifecycleSoftwareSpecification.Read",
+		"VcIntegrity.lifecycleSoftwareSpecification.Write", "VcIntegrity.lifecycleSoftwareRemediation.Read",
+		"VcIntegrity.lifecycleSoftwareRemediation.Write", "VcIntegrity.lifecycleHealth.Read"}
 }
 
 // SharedLock are the additional privileges for run.lock shared: the first on the root of the inventory, the second on the

@@ -14,14 +14,17 @@ import (
 // port for an optional rail is not judged on it.
 func TestRowsOfEachRail(t *testing.T) {
 	port := func(device, pci string, speed int) backends.NIC {
-		return backends.NIC{Device: device, PCI: pci, SpeedMbps: speed, MaxSpeedMbps: 100000, Driver: "nic_driver", RDMADevice: "vmrdma0", RoCEv2: true}
+		return backends.NIC{Device: device, PCI: pci, SpeedMbps: speed, MaxSpeedMbps: 100000, Driver: "nic_driver", RDMADevice: "vmrdma0",
+			RoCEv2: true}
 	}
 	inv := &backends.Inventory{Hosts: []backends.Host{
-		{Name: "esx-01", State: "connected", NICs: []backends.NIC{port("vmnic2", "0000:3b:00.0", 100000), port("vmnic3", "0000:3b:00.1", 100000)}},
+		{Name: "esx-01", State: "connected", NICs: []backends.NIC{port("vmnic2", "0000:3b:00.0", 100000),
+			port("vmnic3", "0000:3b:00.1", 100000)}},
 		{Name: "esx-02", State: "connected", NICs: []backends.NIC{port("vmnic2", "0000:3b:00.0", 100000), port("vmnic3", "0000:3b:00.1", 0)}},
 	}}
 	a := answers.Default(answers.PVRDMA)
-	a.FromRails([]answers.Rail{{Name: "rail-1", NIC: answers.NIC{Device: "vmnic2"}}, {Name: "rail-2", NIC: answers.NIC{Device: "vmnic3"}, Optional: true}})
+	a.FromRails([]answers.Rail{{Name: "rail-1", NIC: answers.NIC{Device: "vmnic2"}}, {Name: "rail-2", NIC: answers.NIC{Device: "vmnic3"},
+		Optional: true}})
 	each := func(say func(*backends.NIC) string) func(*checks.Facts) []checks.Answer {
 		return func(f *checks.Facts) []checks.Answer {
 			var out []checks.Answer

@@ -27,10 +27,11 @@ func Untouched(a *answers.Answers, inv *backends.Inventory) bool {
 		if h.State == "connected" && len(h.Firewall) == 0 { // not read: every host has rulesets
 			return false
 		}
-		if h.Options[backends.VMKNICOption] != "" || h.Firewall[PVRDMARuleset].Enabled || slices.ContainsFunc(h.NICs, hasVFs) || slices.ContainsFunc(a.AllRails(), func(r answers.Rail) bool {
-			sw := inv.Switch(r.Switch.Name)
-			return sw != nil && len(sw.Members[h.Name].PNICs) > 0
-		}) {
+		if h.Options[backends.VMKNICOption] != "" || h.Firewall[PVRDMARuleset].Enabled || slices.ContainsFunc(h.NICs, hasVFs) ||
+			slices.ContainsFunc(a.AllRails(), func(r answers.Rail) bool {
+				sw := inv.Switch(r.Switch.Name)
+				return sw != nil && len(sw.Members[h.Name].PNICs) > 0
+			}) {
 			return false
 		}
 	}

@@ -94,7 +94,8 @@ func TestActiveFirmware(t *testing.T) {
 		}
 	}
 	is(true, "")
-	if err := h.Setters()[image.Kind].Set(t.Context(), image, newFirmware("MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"), nil); err != nil {
+	if err := h.Setters()[image.Kind].Set(t.Context(), image, newFirmware("MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"),
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	boot(func(host string) error { return errors.Join(l.World().LoseHost(host), l.World().RestoreHost(host)) })

@@ -59,7 +59,8 @@ func shells(t *testing.T, l *lab.Lab, c ssh.Config) *esxi.Hosts {
 // limited logs in by key with other options.
 func limited(t *testing.T, dir string, w *world.World, o esxi.Options) *esxi.Hosts {
 	t.Helper()
-	pool, err := ssh.NewPool(ssh.Config{Keys: []string{filepath.Join(dir, "id_ed25519")}, KnownHosts: []string{filepath.Join(dir, "known_hosts")}})
+	pool, err := ssh.NewPool(ssh.Config{Keys: []string{filepath.Join(dir, "id_ed25519")},
+		KnownHosts: []string{filepath.Join(dir, "known_hosts")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func value(pairs map[string]string) backends.Value { return backends.ValueOf(pai
 func TestContract(t *testing.T) {
 	l, h := start(t, "healthy")
 	vpi := func(on, vfs, link2 string) backends.Value {
-		return value(map[string]string{"SRIOV_EN": on, "NUM_OF_VFS": vfs, "LINK_TYPE_P1": "2", "LINK_TYPE_P2": link2, "ADVANCED_PCI_SETTINGS": "0"})
+		return value(map[string]string{"SRIOV_EN": on, "NUM_OF_VFS": vfs, "LINK_TYPE_P1": "2", "LINK_TYPE_P2": link2,
+			"ADVANCED_PCI_SETTINGS": "0"})
 	}
 	t.Run("VPI card", func(t *testing.T) {
 		s := firmware("esx-01", cx5)
@@ -143,7 +145,8 @@ func TestCards(t *testing.T) {
 		if len(r.Cards) != 2 || five.PSID != "MT_0000000009" || five.Slot != (backends.Slot{Gen: 3, Lanes: 16}) || four.PSID != "MT_2420110034" {
 			t.Errorf("%s: %+v", host, r.Cards)
 		}
-		if five.Current["SRIOV_EN"] != "0" || five.Next["SRIOV_EN"] != "1" || five.Current["NUM_OF_VFS"] != "8" || five.Next["NUM_OF_VFS"] != "16" {
+		if five.Current["SRIOV_EN"] != "0" || five.Next["SRIOV_EN"] != "1" || five.Current["NUM_OF_VFS"] != "8" ||
+			five.Next["NUM_OF_VFS"] != "16" {
 			t.Errorf("%s: current %v, next %v", host, five.Current, five.Next)
 		}
 		if _, has := four.Next["LINK_TYPE_P1"]; has || five.Next["LINK_TYPE_P1"] != "2" {
@@ -155,7 +158,8 @@ func TestCards(t *testing.T) {
 // What the shell tells beside the cards: each fact stands alone.
 func TestSecureBootAndLog(t *testing.T) {
 	line := "2024-05-01T10:00:00.000Z cpu3:2097)WARNING: PCI: 812: Out of Interrupt Vectors"
-	l, h := start(t, "healthy", "host=esx-02,command=grep,do=fail:grep: /var/log/vmkernel.log: No such file or directory", "host=esx-02,command=secureBoot.py,do=fail:no")
+	l, h := start(t, "healthy", "host=esx-02,command=grep,do=fail:grep: /var/log/vmkernel.log: No such file or directory",
+		"host=esx-02,command=secureBoot.py,do=fail:no")
 	l.World().View(func(s *world.State) {
 		s.Host("esx-01").SecureBoot, s.Host("esx-01").KernelLog = true, []string{"2024-05-01T10:00:00.000Z cpu3:2097)nothing", line}
 		s.Host("esx-02").VIBs = slices.DeleteFunc(s.Host("esx-02").VIBs, func(v world.VIB) bool { return v.Name == "mft" })
@@ -168,7 +172,8 @@ func TestSecureBootAndLog(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	_, h = start(t, "healthy", "command=mlxlink,do=fail:-E- Unsupported device")
-	if r := h.Read(t.Context(), []string{"esx-01"}, 1, time.Minute)["esx-01"]; r.Err != nil || r.SecureBoot == nil || *r.SecureBoot || r.Log == nil || len(r.Log) > 0 || r.Cards[cx5].Slot != (backends.Slot{}) {
+	if r := h.Read(t.Context(), []string{"esx-01"}, 1, time.Minute)["esx-01"]; r.Err != nil || r.SecureBoot == nil || *r.SecureBoot ||
+		r.Log == nil || len(r.Log) > 0 || r.Cards[cx5].Slot != (backends.Slot{}) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -28,23 +28,30 @@ func TestToolsFail(t *testing.T) {
 		kind                  backends.ErrorKind
 		text, hint            string
 	}{
-		{name: "no MFT", scenario: "bare", kind: backends.KindPermanent, text: "/opt/mellanox/bin/mst: the Mellanox firmware tools (MFT) are not in the running image", hint: "sriov.components"},
+		{name: "no MFT", scenario: "bare", kind: backends.KindPermanent,
+			text: "/opt/mellanox/bin/mst: the Mellanox firmware tools (MFT) are not in the running image", hint: "sriov.components"},
 		{name: "no NMST", prepare: func(h *world.Host) {
 			h.VIBs = slices.DeleteFunc(h.VIBs, func(v world.VIB) bool { return v.Name == "nmst" })
 		}, kind: backends.KindPermanent, text: "start mst", hint: "NMST beside MFT"},
-		{name: "device does not open", fault: "command=mlxconfig,nth=1,do=fail:-E- Failed to open device: mt4117_pciconf0. No such file or directory",
-			kind: backends.KindPermanent, text: "Failed to open device", hint: "start mst again"},
-		{name: "unsupported device", fault: "command=mlxconfig,nth=1,do=fail:-E- Unsupported device", kind: backends.KindPermanent, text: "Unsupported device", hint: "release of MFT"},
+		{name: "device does not open",
+			fault: "command=mlxconfig,nth=1,do=fail:-E- Failed to open device: mt4117_pciconf0. No such file or directory",
+			kind:  backends.KindPermanent, text: "Failed to open device", hint: "start mst again"},
+		{name: "unsupported device", fault: "command=mlxconfig,nth=1,do=fail:-E- Unsupported device", kind: backends.KindPermanent,
+			text: "Unsupported device", hint: "release of MFT"},
 		{name: "another tool holds the card", fault: "command=mlxconfig,nth=1,do=fail:-E- Failed to query device: ICMD semaphore is locked",
 			kind: backends.KindTransient, text: "semaphore"},
-		{name: "key that the card lacks", set: map[string]string{"SRIOV_EN": "1", "LINK_TYPE_P1": "2"}, kind: backends.KindRefused, text: "no key LINK_TYPE_P1", hint: "do not set the key"},
+		{name: "key that the card lacks", set: map[string]string{"SRIOV_EN": "1", "LINK_TYPE_P1": "2"}, kind: backends.KindRefused,
+			text: "no key LINK_TYPE_P1", hint: "do not set the key"},
 		{name: "more VFs than any firmware gives (MFT: 127)", set: cx4Wants("128"), kind: backends.KindPermanent, text: "out of range"},
 		{name: "no number", set: cx4Wants("8; reboot"), kind: backends.KindRefused, text: "this program does not set"},
-		{name: "key of somebody else's", set: map[string]string{"NUM_PF_MSIX": "1"}, kind: backends.KindRefused, text: "this program does not set"},
+		{name: "key of somebody else's", set: map[string]string{"NUM_PF_MSIX": "1"}, kind: backends.KindRefused,
+			text: "this program does not set"},
 		{name: "set is refused", set: cx4Wants("32"), fault: "command=mlxconfig,nth=2,do=fail:-E- Failed to apply the configuration",
 			kind: backends.KindPermanent, text: "set the firmware of 0000:1a:00.0: Failed to apply the configuration"},
-		{name: "set crashes", set: cx4Wants("32"), fault: "command=mlxconfig,nth=2,do=fail:Segmentation fault", kind: backends.KindPermanent, text: "Segmentation fault", hint: "by hand"},
-		{name: "mst lists nothing", fault: "command=/opt/mellanox/bin/mst status,nth=1,do=fail:No MST devices were found", kind: backends.KindPermanent, text: "list the cards", hint: "esxcli hardware pci list"},
+		{name: "set crashes", set: cx4Wants("32"), fault: "command=mlxconfig,nth=2,do=fail:Segmentation fault", kind: backends.KindPermanent,
+			text: "Segmentation fault", hint: "by hand"},
+		{name: "mst lists nothing", fault: "command=/opt/mellanox/bin/mst status,nth=1,do=fail:No MST devices were found",
+			kind: backends.KindPermanent, text: "list the cards", hint: "esxcli hardware pci list"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +69,8 @@ func TestToolsFail(t *testing.T) {
 			}
 			s, count := firmware("esx-01", cx4), writes(l)
 			err := h.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(r.set), nil)
-			if err == nil || backends.KindOf(err) != r.kind || !strings.Contains(err.Error(), r.text) || !strings.HasPrefix(err.Error(), "esx-01: ") {
+			if err == nil || backends.KindOf(err) != r.kind || !strings.Contains(err.Error(), r.text) ||
+				!strings.HasPrefix(err.Error(), "esx-01: ") {
 				t.Errorf("%s: %v", backends.KindOf(err), err)
 			}
 			if hint := backends.HintOf(err); !strings.Contains(hint, r.hint) {
@@ -162,7 +170,8 @@ func TestNobodyAnswers(t *testing.T) {
 	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable {
 		t.Errorf("SSH is off: %v", err)
 	}
-	if _, err := cards(t, h, "esx-77"); backends.KindOf(err) != backends.KindUsage || !strings.Contains(backends.HintOf(err), "esxi: addresses") {
+	if _, err := cards(t, h, "esx-77"); backends.KindOf(err) != backends.KindUsage ||
+		!strings.Contains(backends.HintOf(err), "esxi: addresses") {
 		t.Errorf("no address: %v", err)
 	}
 	gate, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +188,8 @@ func TestNobodyAnswers(t *testing.T) {
 	h = esxi.New(pool, func(string) (ssh.Target, bool) {
 		return ssh.Target{Class: "esxi", Host: "127.0.0.1", Port: addr.Port, User: "root"}, true
 	}, esxi.Options{Start: 50 * time.Millisecond, Poll: 10 * time.Millisecond})
-	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "refused the connection") {
+	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable ||
+		!strings.Contains(err.Error(), "refused the connection") {
 		t.Errorf("nothing listens: %v", err)
 	}
 }

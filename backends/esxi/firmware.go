@@ -119,9 +119,11 @@ func (a activeFirmwareSetter) pending(ctx context.Context, t backends.Setting) (
 			return err
 		}
 		if why = nic.NICMode(host, t.Name, keys.Current); why == nil && image.Running != "" {
-			why = backends.Errorf(backends.KindPermanent, host, "put the host into maintenance mode, shut it down, cut its power by the BMC (cold boot: a reboot is not enough), "+
-				"start it, end maintenance mode, then run rdma-setup resume",
-				"the card %s still runs firmware %s after the reboot, and its flash holds %s: the VMs of this host get no VF of it", t.Name, image.Running, image.Version)
+			why = backends.Errorf(backends.KindPermanent, host,
+				"put the host into maintenance mode, shut it down, cut its power by the BMC (cold boot: a reboot is not enough), "+
+					"start it, end maintenance mode, then run rdma-setup resume",
+				"the card %s still runs firmware %s after the reboot, and its flash holds %s: the VMs of this host get no VF of it", t.Name,
+				image.Running, image.Version)
 		}
 		return nil
 	})

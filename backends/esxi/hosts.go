@@ -95,7 +95,8 @@ func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) e
 	}
 	t, ok := h.targets(host)
 	if !ok {
-		return backends.Errorf(backends.KindUsage, host, "set the host's address under esxi: addresses: in the answers", "the login for its ESXi shell is not known")
+		return backends.Errorf(backends.KindUsage, host, "set the host's address under esxi: addresses: in the answers",
+			"the login for its ESXi shell is not known")
 	}
 	if t.Name == "" {
 		t.Name = host
@@ -121,10 +122,11 @@ func (h *Hosts) turn(host string) chan struct{} {
 func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
 	var c *ssh.Conn
 	var err error
-	_ = backends.Poll{What: "connect by SSH", Target: t.Name, Limit: h.options.Start, Every: h.options.Poll, Whole: true}.Until(ctx, func(ctx context.Context) (bool, error) {
-		c, err = h.pool.Dial(ctx, t)
-		return err == nil || !strings.Contains(err.Error(), "refused the connection"), nil
-	})
+	_ = backends.Poll{What: "connect by SSH", Target: t.Name, Limit: h.options.Start, Every: h.options.Poll, Whole: true}.Until(ctx,
+		func(ctx context.Context) (bool, error) {
+			c, err = h.pool.Dial(ctx, t)
+			return err == nil || !strings.Contains(err.Error(), "refused the connection"), nil
+		})
 	return c, explainLogin(err)
 }
 
@@ -166,7 +168,8 @@ func (h *Hosts) Prove(ctx context.Context, host string) error {
 	return h.with(ctx, host, func(s *shell) error {
 		r, err := s.conn.Run(ctx, ssh.Command{Script: "true", Limit: s.limit})
 		if err == nil && r.ExitCode != 0 {
-			err = backends.Errorf(backends.KindRefused, host, "Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
+			err = backends.Errorf(backends.KindRefused, host,
+				"Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
 				"%s logged in, but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
 		}
 		if err == nil {

@@ -199,7 +199,8 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		}
 		if want.Table != 0 && n.system == netconf.Ifcfg {
 			return refuse("Give each rail a subnet of its own.",
-				"%s shares its subnet with another rail, which needs rules and routes; network-scripts keep them in separate files, which this program does not write", i.Name)
+				"%s shares its subnet with another rail, which needs rules and routes; network-scripts keep them in separate files, which this "+
+					"program does not write", i.Name)
 		}
 		for _, other := range n.interfaces {
 			if !dhcp && other.Name != i.Name && overlaps(other.Addresses, p) && (want.Table == 0 || n.management[other.Name] != "") {
@@ -345,7 +346,8 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		return a.g.putBack(ctx, vm, kept)
 	}
 	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: backends.Slug(s.Name),
-		file: f.Name, content: string(f.Content), missing: f.State.IsAbsent(), mode: st.Mode, owner: st.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
+		file: f.Name, content: string(f.Content), missing: f.State.IsAbsent(), mode: st.Mode, owner: st.Owner, back: k.Addresses, mtu: k.MTU,
+		down:  !k.Up,
 		rules: n.rulesBut(i, k.Tables...),
 		uuid:  netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}
 	for _, addr := range i.Addresses {
@@ -367,7 +369,8 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) 
 	if err == nil && r.ExitCode != 0 {
 		e := failed(vm, "configure "+t.nic.Name+" with "+string(t.system), r)
 		if backends.HintOf(e) == "" {
-			e = &backends.Error{Kind: backends.KindOf(e), Hint: "The guest has undone the change. Check the error messages of its network configuration.", Err: e, What: "the change was undone"}
+			e = &backends.Error{Kind: backends.KindOf(e),
+				Hint: "The guest has undone the change. Check the error messages of its network configuration.", Err: e, What: "the change was undone"}
 		}
 		return e
 	}
@@ -388,7 +391,8 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) 
 			return g.takenBack(ctx, vm, t, false, derr)
 		}
 	}
-	if _, cerr = g.ask(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
+	if _, cerr = g.ask(ctx, vm, "confirm the new address",
+		ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
 		return nil
 	}
 	if err == nil {
@@ -400,12 +404,16 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) 
 // takenBack waits until a guest that could not be reached has reverted the change. If the guest was only slow and completed the
 // change, which done reports, it is confirmed when it answers in time. If it was confirmed and only the answer was lost, it stays.
 func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, cause error) error {
-	wait := backends.Poll{What: "reach it after the change of its address", Target: vm, Limit: 2*g.options.TakeBack + g.options.Settle, Every: g.options.Poll}
+	wait := backends.Poll{What: "reach it after the change of its address", Target: vm, Limit: 2*g.options.TakeBack + g.options.Settle,
+		Every: g.options.Poll}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		r, err := g.Run(ctx, vm, ssh.Command{What: "look for the watch over the address", Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
+		r, err := g.Run(ctx, vm, ssh.Command{What: "look for the watch over the address", Script: t.pending(), Sudo: true,
+			Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
-			_, _ = g.Run(ctx, vm, ssh.Command{What: "end the watch over the address", Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
-			switch r, err := g.Run(ctx, vm, ssh.Command{What: "read whether the address stays", Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); {
+			// otherwise the next step does it
+			_, _ = g.Run(ctx, vm, ssh.Command{What: "end the watch over the address", Script: t.end(), Sudo: true, Limit: 30 * time.Second})
+			switch r, err := g.Run(ctx, vm, ssh.Command{What: "read whether the address stays", Script: t.stays(), Sudo: true,
+				Limit: 30 * time.Second}); {
 			case err != nil:
 				return false, backends.Errorf(backends.KindUnreachable, label(vm), "Check the address and the guest's routes.",
 					"the guest could not be reached after the address of %s was set; whether it undid the change is not known: %w", t.nic.Name, cause)
@@ -416,14 +424,16 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)
 		}
 		if err == nil && done {
-			if r, err := g.Run(ctx, vm, ssh.Command{What: "confirm the new address", Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
+			if r, err := g.Run(ctx, vm, ssh.Command{What: "confirm the new address", Script: t.confirm(), Sudo: true,
+				Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
 				return true, nil
 			}
 		}
 		return false, nil
 	})
 	if err == backends.ErrLate || ctx.Err() != nil {
-		return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console. The guest undoes the change by itself; if it does not, remove "+t.file+" and reboot it.",
+		return backends.Errorf(backends.KindUnreachable, label(vm),
+			"Check the VM's console. The guest undoes the change by itself; if it does not, remove "+t.file+" and reboot it.",
 			"the guest cannot be reached after the address of %s was set: %w", t.nic.Name, cause)
 	}
 	return err

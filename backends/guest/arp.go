@@ -43,7 +43,8 @@ func ARPText(nic string, a backends.ARPSpec) string {
 func arpScript() string {
 	return section("arp", script("arp.sh")) + section("arpfiles", patterned("dump.sh", arpPrefix+"*.conf")) +
 		section("rules", "ip -4 rule show") + section("tables", "ip -4 route show table all | grep ' table [0-9]'") +
-		section("rttables", "cat /usr/share/iproute2/rt_tables /usr/lib/iproute2/rt_tables /etc/iproute2/rt_tables /etc/iproute2/rt_tables.d/*.conf")
+		section("rttables",
+			"cat /usr/share/iproute2/rt_tables /usr/lib/iproute2/rt_tables /etc/iproute2/rt_tables /etc/iproute2/rt_tables.d/*.conf")
 }
 
 var arpLine = regexp.MustCompile(`(?m)^net/ipv4/conf/(\S+)/(arp_ignore|arp_announce|rp_filter) = (\d+)$`)
@@ -66,7 +67,8 @@ func (f facts) policies(n *network) {
 					in.ARPKept = &backends.ARPSpec{}
 				}
 				number, _ := strconv.Atoi(m[3])
-				*map[string]*int{"arp_ignore": &in.ARPKept.Ignore, "arp_announce": &in.ARPKept.Announce, "rp_filter": &in.ARPKept.RPFilter}[m[2]] = number
+				*map[string]*int{"arp_ignore": &in.ARPKept.Ignore, "arp_announce": &in.ARPKept.Announce,
+					"rp_filter": &in.ARPKept.RPFilter}[m[2]] = number
 			}
 		}
 		n.rules[in.Name] = f.rulesOf(in, n)
@@ -192,7 +194,8 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 	for k, key := range arpKeys(i.Name) {
 		numbers = append(numbers, key, arpNumbers(want)[k])
 	}
-	_, err = a.g.root(ctx, vm, "set arp_ignore, arp_announce and rp_filter of "+i.Name, ssh.Command{Script: script("sysctl-set.sh", numbers...)})
+	_, err = a.g.root(ctx, vm, "set arp_ignore, arp_announce and rp_filter of "+i.Name,
+		ssh.Command{Script: script("sysctl-set.sh", numbers...)})
 	return err
 }
 

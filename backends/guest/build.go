@@ -87,7 +87,8 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if !now.IsAbsent() {
-		if _, err := b.g.change(ctx, vm, step{what: "remove " + s.Name, keep: true, Command: ssh.Command{Script: removeScript(s.Name), Limit: 10 * time.Minute}}); err != nil {
+		if _, err := b.g.change(ctx, vm,
+			step{what: "remove " + s.Name, keep: true, Command: ssh.Command{Script: removeScript(s.Name), Limit: 10 * time.Minute}}); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,9 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if !path.IsAbs(file) && !strings.Contains(file, "://") {
 		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is neither a path in the guest nor a URL", s.Name, file)
 	}
-	r, err := b.g.step(ctx, vm, step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute, MaxOutput: 4 << 20}})
+	r, err := b.g.step(ctx, vm,
+		step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute,
+			MaxOutput: 4 << 20}})
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,9 @@ func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept)
 }
 
 func (b build) items(ctx context.Context, s backends.Setting) ([]backends.Item, error) {
-	f, err := b.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+backends.PerftestPrefix(s.Name)+" 2>/dev/null")})
+	f, err := b.g.facts(ctx, s.Target.Name,
+		ssh.Command{Script: section("built", listBuilt) +
+			section("prefix", "stat -c '%a %u:%g' "+backends.PerftestPrefix(s.Name)+" 2>/dev/null")})
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +165,10 @@ func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	err := b.Set(ctx, s, was.State, progress)
 	var file string
-	if err != nil && was.State.Decode(&file) == nil && backends.KindOf(err) == backends.KindPermanent && strings.Contains(err.Error(), noSuchFile) {
-		return backends.Errorf(backends.KindPermanent, label(s.Target.Name), "Put "+file+" back, then run rdma-setup rollback again. To roll back without it, add --on-conflict keep.",
+	if err != nil && was.State.Decode(&file) == nil && backends.KindOf(err) == backends.KindPermanent &&
+		strings.Contains(err.Error(), noSuchFile) {
+		return backends.Errorf(backends.KindPermanent, label(s.Target.Name),
+			"Put "+file+" back, then run rdma-setup rollback again. To roll back without it, add --on-conflict keep.",
 			"build %s again: %w", s.Name, backends.Unobtainable{Kind: itemBuild, Names: []string{s.Name}, Said: file + ": " + noSuchFile})
 	}
 	return err
@@ -177,7 +184,8 @@ func buildScript(name, file string) string {
 	case backends.BuildSamePerftest:
 		return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"), "")
 	}
-	return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"), assets.Script("find-cuda.sh"))
+	return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"),
+		assets.Script("find-cuda.sh"))
 }
 
 // removeScript removes a build, complete or not.
@@ -203,15 +211,23 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		{"not by this program", "Somebody else installed it: move it away, or remove " + perftestKey(name) + " from the answers."},
 		{"download", "Check that the guest reaches the server and trusts its certificate, or copy the file into the guest and set its path."},
 		{"SHA-256", "Set the SHA-256 of the file that is to be built, or find out who changed the file."},
-		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file in /etc/modprobe.d, rebuild the initial RAM disk and reboot the guest."},
-		{"kernel source tree", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
-		{"kernel headers", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
+		{"ouveau",
+			"Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file in /etc/modprobe.d, rebuild the initial RAM disk and " +
+				"reboot the guest."},
+		{"kernel source tree",
+			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
+		{"kernel headers",
+			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
 		{"compiler", "Install gcc in the release that built the kernel (cat /proc/version), then resume."},
 		{"-lcuda", "Install NVIDIA's driver first: it contains libcuda."},
-		{"cuCtxCreate", "This release of perftest does not compile with CUDA 13: take one after July 2026 (linux-rdma/perftest pull request 376), or install CUDA 12 and let /usr/local/cuda lead to it."},
+		{"cuCtxCreate",
+			"This release of perftest does not compile with CUDA 13: take one after July 2026 (linux-rdma/perftest pull request 376), or install " +
+				"CUDA 12 and let /usr/local/cuda lead to it."},
 		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
-		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or remove gpudirect.perftest from the answers."},
-		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or remove " + perftestKey(name) + " from the answers."},
+		{"cuda.h",
+			"Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or remove gpudirect.perftest from the answers."},
+		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or remove " +
+			perftestKey(name) + " from the answers."},
 		{"No space left", "Free some space in the guest."},
 		{"already installed", "Remove the driver's packages first, or remove gpudirect.driver from the answers."},
 	} {

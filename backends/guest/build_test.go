@@ -20,7 +20,8 @@ func TestBuildFromFiles(t *testing.T) {
 	for _, os := range []string{"ubuntu-22.04", "rhel-9"} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t, config{os: os, source: true, options: guest.Options{Archives: func() []string { return []string{driverFile, "/mnt/share/none.run"} }}})
+			m := newMachine(t,
+				config{os: os, source: true, options: guest.Options{Archives: func() []string { return []string{driverFile, "/mnt/share/none.run"} }}})
 			set := m.Setters()[backends.KindBuild]
 			try := func(name string, to backends.Value) {
 				t.Helper()
@@ -35,14 +36,16 @@ func TestBuildFromFiles(t *testing.T) {
 			// Ubuntu 24.04 and Debian 13 have the headers of libpci-dev there.
 			m.root(t, "mkdir -p /usr/include/x86_64-linux-gnu && mv /usr/include/pci /usr/include/x86_64-linux-gnu/pci")
 			before := m.Survey(t.Context(), m.vm)
-			if !before.Archives[driverFile] || before.Archives["/mnt/share/none.run"] || len(before.BuildTools) != 7 || before.CUDAHeader != "/usr/local/cuda/include/cuda.h" || len(before.Built) != 0 || before.NVIDIA != nil {
+			if !before.Archives[driverFile] || before.Archives["/mnt/share/none.run"] || len(before.BuildTools) != 7 ||
+				before.CUDAHeader != "/usr/local/cuda/include/cuda.h" || len(before.Built) != 0 || before.NVIDIA != nil {
 				t.Fatalf("%+v", before)
 			}
 			try(backends.BuildDriver, backends.ValueOf(driverFile))
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
 			g := m.Survey(t.Context(), m.vm)
-			if g.NVIDIA == nil || g.NVIDIA.Driver != "570.133.20" || g.CUDATests == nil || g.CUDATests.Dir != "/opt/perftest/bin" || g.Built[backends.BuildDriver] != backends.ValueOf(driverFile) {
+			if g.NVIDIA == nil || g.NVIDIA.Driver != "570.133.20" || g.CUDATests == nil || g.CUDATests.Dir != "/opt/perftest/bin" ||
+				g.Built[backends.BuildDriver] != backends.ValueOf(driverFile) {
 				t.Fatalf("%+v %+v %v", g.NVIDIA, g.CUDATests, g.Built)
 			}
 			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest; rm /opt/perftest/bin/ib_write_bw")
@@ -110,7 +113,8 @@ func TestSamePerftest(t *testing.T) {
 			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err != nil {
 				t.Fatal(err)
 			}
-			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "6.24" || g.Tests() != "6.24" || g.Built[backends.BuildSamePerftest] != backends.ValueOf(perftestSource) {
+			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "6.24" || g.Tests() != "6.24" ||
+				g.Built[backends.BuildSamePerftest] != backends.ValueOf(perftestSource) {
 				t.Errorf("%q %q %v", g.OwnTests, g.Perftest, g.Built)
 			}
 			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest-same")
@@ -126,7 +130,8 @@ func TestSamePerftest(t *testing.T) {
 			}
 			m.root(t, "[ -e /opt/perftest/file ] && ! [ -e /opt/perftest-same ] && ! [ -e /var/lib/rdma-setup/built ]")
 			m.root(t, "mkdir /opt/perftest-same")
-			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err == nil || !strings.Contains(backends.HintOf(err), "measure.perftest") {
+			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err == nil ||
+				!strings.Contains(backends.HintOf(err), "measure.perftest") {
 				t.Errorf("somebody's own: %v; %s", err, backends.HintOf(err))
 			}
 		})
@@ -139,12 +144,14 @@ func TestBuildIsRefused(t *testing.T) {
 	for _, c := range []struct{ before, name, file, says, hint string }{
 		{"", backends.BuildDriver, "/mnt/share/other.run", "no such file", "Copy the file there"},
 		{"apt-get -y purge gcc", backends.BuildDriver, driverFile, "development tool `cc`", "/var/log/nvidia-installer.log"},
-		{"apt-get -y install gcc && rm -r /lib/modules/$(uname -r)/build", backends.BuildDriver, driverFile, "Unable to find the kernel source tree", "linux-headers-"},
+		{"apt-get -y install gcc && rm -r /lib/modules/$(uname -r)/build", backends.BuildDriver, driverFile,
+			"Unable to find the kernel source tree", "linux-headers-"},
 		{"mkdir /opt/perftest", backends.BuildPerftest, perftestSource, "not by this program", "remove gpudirect.perftest from"},
 		{"rmdir /opt/perftest", backends.BuildPerftest, perftestSource, "cannot find -lcuda", "Install NVIDIA's driver first"},
 		{"apt-get -y purge libpci-dev", backends.BuildPerftest, perftestSource, "pciutils", "headers"},
 		{"rm /usr/local/cuda/include/cuda.h", backends.BuildPerftest, perftestSource, "cuda.h is not there", "Install the headers of CUDA"},
-		{"echo no archive >" + perftestSource + "; touch /usr/include/cuda.h", backends.BuildPerftest, perftestSource, "not look like a tar archive", "./configure"},
+		{"echo no archive >" + perftestSource + "; touch /usr/include/cuda.h", backends.BuildPerftest, perftestSource,
+			"not look like a tar archive", "./configure"},
 	} {
 		if c.before != "" {
 			m.root(t, c.before)

@@ -78,8 +78,9 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 
 // stateOf reads the class configuration of the device with a MAC.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
-	f, err := c.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
-		section("dirs", "ls /sys/kernel/config/rdma_cm")})
+	f, err := c.g.facts(ctx, s.Target.Name,
+		ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
+			section("dirs", "ls /sys/kernel/config/rdma_cm")})
 	if err != nil {
 		return classState{}, err
 	}
@@ -132,7 +133,8 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if now, err := c.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+unit, "traffic class %d was set, but reads back as %s: %v", want, now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+unit,
+			"traffic class %d was set, but reads back as %s: %v", want, now, err)
 	}
 	return nil
 }
@@ -145,7 +147,8 @@ func (c class) clear(ctx context.Context, vm string, st classState, before int, 
 			args = append(args, "/sys/kernel/config/rdma_cm/"+st.dev)
 		}
 	}
-	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script("class-clear.sh", args...), Limit: time.Minute})
+	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script("class-clear.sh", args...),
+		Limit: time.Minute})
 	return err
 }
 

@@ -208,7 +208,8 @@ type network struct {
 }
 
 func (f facts) network() network {
-	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}, routes: map[string][]string{}}
+	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{},
+		routes: map[string][]string{}}
 	for _, k := range dumped(f["netfiles"]) {
 		if !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == k.Path }) {
 			n.files = append(n.files, netconf.File{Path: k.Path, Content: string(k.Content)})

@@ -127,7 +127,8 @@ func TestFacts(t *testing.T) {
 	var got backends.Guest
 	sections(survey).fill(&got, Options{Modules: []string{"rdma_rxe", "vmw_pvrdma", "ib_core"}, Packages: []string{"perftest"}})
 	want := backends.Guest{
-		OS: "quoted", Version: "9", Like: []string{"rhel", "fedora"}, Kernel: "6.1.0-56-amd64", PackageManager: "yum", Packages: map[string]string{}, Available: []string{},
+		OS: "quoted", Version: "9", Like: []string{"rhel", "fedora"}, Kernel: "6.1.0-56-amd64", PackageManager: "yum",
+		Packages: map[string]string{}, Available: []string{},
 		Loaded: []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
 		Interfaces: []backends.Interface{
 			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}, Duplicate: "00:50:56:bb:00:09"},
@@ -139,7 +140,8 @@ func TestFacts(t *testing.T) {
 		Firewall:   &backends.GuestFirewall{Kind: "ufw", Active: true, Open: []string{"18515/tcp"}},
 		Forwarding: &backends.Forwarding{Kubernetes: true, IPForward: true, Policy: "DROP"},
 		NVIDIA:     &backends.NVIDIA{GPUs: []string{"NVIDIA A30"}, Driver: "550.54.15", DMABuf: true},
-		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5, Class: new(106),
+		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE",
+			LinkLayer: "Ethernet", RateGbps: 2.5, Class: new(106),
 			GIDs: []backends.GID{
 				{Index: 1, GID: "fe80:0000:0000:0000:0250:56ff:fe00:0201", Type: "RoCE v2", Netdev: "ens224"},
 				{Index: 10, GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "RoCE v2", IPv4: "10.1.2.3", Netdev: "ens224"},
@@ -163,7 +165,8 @@ func TestReloads(t *testing.T) {
 		{"one line of shell", "[Service]\nExecStart=/bin/sh -c 'modprobe -r vmw_pvrdma; modprobe vmw_pvrdma'\n", "vmw_pvrdma"},
 		{"only loads", "[Service]\nExecStart=/sbin/modprobe vmw_pvrdma\n", ""},
 		{"another module comes back", "[Service]\nExecStart=/sbin/modprobe -r vmw_pvrdma\nExecStart=/sbin/modprobe mlx5_ib\n", ""},
-		{"with its unloading before", "[Service]\nExecStartPre=-/usr/sbin/modprobe -r vmw_pvrdma\nExecStart=/usr/sbin/modprobe vmw_pvrdma\n", "vmw_pvrdma"},
+		{"with its unloading before", "[Service]\nExecStartPre=-/usr/sbin/modprobe -r vmw_pvrdma\nExecStart=/usr/sbin/modprobe vmw_pvrdma\n",
+			"vmw_pvrdma"},
 	} {
 		if got := reloads(test.unit); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
@@ -175,7 +178,9 @@ func TestReloads(t *testing.T) {
 func FuzzFacts(f *testing.F) {
 	f.Add(survey)
 	f.Add(strings.ReplaceAll("@netfiles\nfile 600|0:0|99999999|/etc/netplan/x.yaml\nnetwork:\n@persist\nfile 644|0:0|-1|/etc/x\n", "@", mark))
-	f.Add(strings.ReplaceAll("@netconfig\nnetplan\n@netfiles\nfile 600|0:0|43|/etc/netplan/x.yaml\nnetwork: {ethernets: {a: {addresses: [1, []]}}}\n", "@", mark))
+	f.Add(
+		strings.ReplaceAll(
+			"@netconfig\nnetplan\n@netfiles\nfile 600|0:0|43|/etc/netplan/x.yaml\nnetwork: {ethernets: {a: {addresses: [1, []]}}}\n", "@", mark))
 	f.Add(strings.ReplaceAll("@engine\nengine docker\nbuilt\nbuilt  \nimage\nlooking\ninside\n", "@", mark))
 	f.Fuzz(func(t *testing.T, text string) {
 		var g backends.Guest
@@ -185,7 +190,8 @@ func FuzzFacts(f *testing.F) {
 
 func TestClockSkew(t *testing.T) {
 	from := time.Unix(1000, 0)
-	for said, want := range map[string]*int{"999": new(0), "1000": new(0), "1010": new(0), "1011": new(1), "4610": new(3600), "969": new(-30), "": nil, "date: not found": nil} {
+	for said, want := range map[string]*int{"999": new(0), "1000": new(0), "1010": new(0), "1011": new(1), "4610": new(3600), "969": new(-30),
+		"": nil, "date: not found": nil} {
 		got := facts{"clock": said}.clockSkew(from, from.Add(10*time.Second))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%q: %s", said, d)
@@ -214,8 +220,10 @@ func TestBuiltInScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"lib/modules/" + strings.TrimSpace(string(release)) + "/modules.builtin": "kernel/drivers/infiniband/core/ib_core.ko\n" +
-		"kernel/drivers/infiniband/ulp/srp/ib_srp.ko\nkernel/crypto/async_tx/async-tx.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n"})
+	write(t, dir,
+		map[string]string{"lib/modules/" + strings.TrimSpace(string(release)) +
+			"/modules.builtin": "kernel/drivers/infiniband/core/ib_core.ko\n" +
+			"kernel/drivers/infiniband/ulp/srp/ib_srp.ko\nkernel/crypto/async_tx/async-tx.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n"})
 	for names, want := range map[string]string{
 		"ib_core mlx5_core": "kernel/drivers/infiniband/core/ib_core.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n",
 		"async_tx":          "kernel/crypto/async_tx/async_tx.ko\n",
@@ -223,7 +231,8 @@ func TestBuiltInScript(t *testing.T) {
 		"":                  "",
 	} {
 		script := strings.ReplaceAll(assets.Script("builtin.sh"), "/lib/modules/", dir+"/lib/modules/")
-		out, _ := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, strings.Fields(names)...)...).Output() // grep fails if it finds nothing
+		// grep fails if it finds nothing
+		out, _ := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, strings.Fields(names)...)...).Output()
 		if string(out) != want {
 			t.Errorf("%s: %q, want %q", names, out, want)
 		}
@@ -234,8 +243,10 @@ func TestBuiltInScript(t *testing.T) {
 func TestRouteNumbers(t *testing.T) {
 	n := network{rules: map[string][]rule{"ens192": {{"192.168.50.11", 5001, true}}}}
 	f := facts{
-		"rules":    "0:\tfrom all lookup local\n100:\tfrom 10.0.0.0/8 fwmark 0x1 lookup 52\n5001:\tfrom 192.168.50.11 lookup 5001 proto static\n5002:\tfrom all lookup vpn\n32766:\tfrom all lookup main\n",
-		"tables":   "192.168.50.0/24 dev ens192 table 5001 proto static scope link src 192.168.50.11\ndefault via 10.9.9.1 dev ens160 table 5003\n",
+		"rules": "0:\tfrom all lookup local\n100:\tfrom 10.0.0.0/8 fwmark 0x1 lookup 52\n5001:\tfrom 192.168.50.11 lookup 5001 proto " +
+			"static\n5002:\tfrom all lookup vpn\n32766:\tfrom all lookup main\n",
+		"tables": "192.168.50.0/24 dev ens192 table 5001 proto static scope link src 192.168.50.11\ndefault via 10.9.9.1 dev ens160 " +
+			"table 5003\n",
 		"rttables": "#\n# reserved values\n#\n255\tlocal\n254\tmain\n253\tdefault\n0\tunspec\n#\n#1\tinr.ruhep\n600 vpn\n",
 	}
 	want := map[int]string{5001: "ens192", 5002: "", 5003: "ens160", 600: ""}

@@ -29,22 +29,34 @@ func TestFaults(t *testing.T) {
 		says  string
 		hint  string
 	}{
-		{"no network for apt", 0, "command=apt-get,do=fail:Temporary failure resolving 'archive.ubuntu.com'", backends.KindUnreachable, "repositories cannot be reached", "mirror"},
-		{"dpkg was interrupted", 0, "command=apt-get,do=fail:E: dpkg was interrupted, you must manually run 'dpkg --configure -a'", backends.KindPermanent, "dpkg was interrupted", ""},
-		{"somebody else holds the lock", 0, "command=apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", backends.KindTransient, "another package manager", "unattended-upgrades"},
-		{"no such module", 1, "command=modprobe,do=fail:modprobe: FATAL: Module rdma_ucm not found in directory /lib/modules/5.15.0-112-generic", backends.KindPermanent, "rdma_ucm not found", "modules-extra"},
-		{"module in use", 1, "command=modprobe -r,do=fail:modprobe: FATAL: Module vmw_pvrdma is in use.", backends.KindTransient, "in use", "Stop what uses RDMA"},
-		{"disk full", 2, "command=mktemp,do=fail:mktemp: failed to create file via template: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
-		{"read-only file system", 4, "command=mktemp,do=fail:mktemp: failed to create file via template: Read-only file system", backends.KindPermanent, "Read-only", "read-only"},
-		{"no room for the initial RAM disk", 2, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
-		{"netplan refuses the files", 3, "command=netplan,do=fail:Error in network definition", backends.KindRefused, "Error in network definition", "no network after its next boot"},
-		{"netplan fails", 3, "command=netplan generate,nth=3,do=fail:Error in network definition", backends.KindPermanent, "Error in network definition", "undone the change"},
+		{"no network for apt", 0, "command=apt-get,do=fail:Temporary failure resolving 'archive.ubuntu.com'", backends.KindUnreachable,
+			"repositories cannot be reached", "mirror"},
+		{"dpkg was interrupted", 0, "command=apt-get,do=fail:E: dpkg was interrupted, you must manually run 'dpkg --configure -a'",
+			backends.KindPermanent, "dpkg was interrupted", ""},
+		{"somebody else holds the lock", 0,
+			"command=apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)",
+			backends.KindTransient, "another package manager", "unattended-upgrades"},
+		{"no such module", 1, "command=modprobe,do=fail:modprobe: FATAL: Module rdma_ucm not found in directory /lib/modules/5.15.0-112-generic",
+			backends.KindPermanent, "rdma_ucm not found", "modules-extra"},
+		{"module in use", 1, "command=modprobe -r,do=fail:modprobe: FATAL: Module vmw_pvrdma is in use.", backends.KindTransient, "in use",
+			"Stop what uses RDMA"},
+		{"disk full", 2, "command=mktemp,do=fail:mktemp: failed to create file via template: No space left on device", backends.KindPermanent,
+			"No space left", "Free some space"},
+		{"read-only file system", 4, "command=mktemp,do=fail:mktemp: failed to create file via template: Read-only file system",
+			backends.KindPermanent, "Read-only", "read-only"},
+		{"no room for the initial RAM disk", 2, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device",
+			backends.KindPermanent, "No space left", "Free some space"},
+		{"netplan refuses the files", 3, "command=netplan,do=fail:Error in network definition", backends.KindRefused,
+			"Error in network definition", "no network after its next boot"},
+		{"netplan fails", 3, "command=netplan generate,nth=3,do=fail:Error in network definition", backends.KindPermanent,
+			"Error in network definition", "undone the change"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{AptLock: 300 * time.Millisecond}})
 			if test.which > 0 && test.which != 3 {
-				if err := m.Setters()[backends.KindPackages].Set(t.Context(), wanted(m, "ubuntu-22.04")[0].Setting, wanted(m, "ubuntu-22.04")[0].To, nil); err != nil {
+				if err := m.Setters()[backends.KindPackages].Set(t.Context(), wanted(m, "ubuntu-22.04")[0].Setting, wanted(m, "ubuntu-22.04")[0].To,
+					nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -79,11 +91,14 @@ func TestUnknownPackagesAreNamedAndTheOthersInstalled(t *testing.T) {
 		t.Run(os, func(t *testing.T) {
 			m := newMachine(t, config{os: os})
 			s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
-			err := set.Set(t.Context(), s, backends.ValueOf(backends.PackageSpec{Installed: []string{"no-such-package", "perftest", "rdma-core"}}), nil)
-			if backends.KindOf(err) != backends.KindPermanent || !strings.Contains(err.Error(), "no-such-package") || strings.Contains(err.Error(), "perftest") || backends.HintOf(err) == "" {
+			err := set.Set(t.Context(), s, backends.ValueOf(backends.PackageSpec{Installed: []string{"no-such-package", "perftest", "rdma-core"}}),
+				nil)
+			if backends.KindOf(err) != backends.KindPermanent || !strings.Contains(err.Error(), "no-such-package") ||
+				strings.Contains(err.Error(), "perftest") || backends.HintOf(err) == "" {
 				t.Errorf("%v, hint %q", err, backends.HintOf(err))
 			}
-			if now, err := set.Read(t.Context(), s); err != nil || now != backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest", "rdma-core"}}) {
+			if now, err := set.Read(t.Context(), s); err != nil ||
+				now != backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest", "rdma-core"}}) {
 				t.Errorf("installed are %s, %v", now, err)
 			}
 		})
@@ -147,7 +162,8 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 			one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
 			unread := func(err error) {
 				t.Helper()
-				if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "its packages cannot be read") || backends.HintOf(err) == "" {
+				if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "its packages cannot be read") ||
+					backends.HintOf(err) == "" {
 					t.Errorf("%v, hint %q", err, backends.HintOf(err))
 				}
 			}
@@ -176,13 +192,16 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 
 // What cannot be read is not missing: a run would record as absent what it then changes, and leave it.
 func TestItemsThatCannotBeRead(t *testing.T) {
-	for command, once := range map[string]bool{"systemctl is-enabled": false, "systemctl is-active": false, "systemctl is-enabled,nth=1": true, "stat": false, "readlink": false} {
+	for command, once := range map[string]bool{"systemctl is-enabled": false, "systemctl is-active": false, "systemctl is-enabled,nth=1": true,
+		"stat": false, "readlink": false} {
 		t.Run(command, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04"})
 			w := wanted(m, "ubuntu-22.04")
 			at := slices.IndexFunc(w, func(a backends.Assignment) bool { return a.Kind == backends.KindPersist })
 			k := m.Setters()[backends.KindPersist].(backends.Keeper)
-			m.root(t, "mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s ../rdma-setup-vmw_pvrdma.service /etc/systemd/system/multi-user.target.wants/; echo ib_umad >/etc/modules-load.d/rdma-setup.conf")
+			m.root(t,
+				"mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s ../rdma-setup-vmw_pvrdma.service "+
+					"/etc/systemd/system/multi-user.target.wants/; echo ib_umad >/etc/modules-load.d/rdma-setup.conf")
 			m.fault(t, "command="+command+",do=fail:Failed to connect to bus: Connection refused")
 			kept, err := k.Keep(t.Context(), w[at].Setting, w[at].To)
 			if once != (err == nil) || !once && !strings.Contains(err.Error(), command) {
@@ -197,7 +216,8 @@ func TestAnotherStepThatDoesNotEnd(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	m.root(t, `printf '#!/bin/sh\necho "/bin/sh: warning: setlocale: LC_ALL: cannot change locale" >&2\nexit 75\n' >"$(command -v flock)"`)
 	err := m.again(t, guest.Options{}).Settle(t.Context(), m.vm)
-	if backends.KindOf(err) != backends.KindTransient || !strings.HasSuffix(err.Error(), "another step of rdma-setup is still running in the guest") ||
+	if backends.KindOf(err) != backends.KindTransient ||
+		!strings.HasSuffix(err.Error(), "another step of rdma-setup is still running in the guest") ||
 		!strings.Contains(backends.HintOf(err), "ps ax") {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
@@ -226,7 +246,8 @@ func TestTheManagementInterfaceIsNotTouched(t *testing.T) {
 		m.mac = g.Interfaces[0].MAC
 		disk := m.disk(t)
 		s := m.setting(backends.KindAddress, m.group)
-		err := m.Setters()[backends.KindAddress].Set(t.Context(), s, backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000}), nil)
+		err := m.Setters()[backends.KindAddress].Set(t.Context(), s, backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000}),
+			nil)
 		if backends.KindOf(err) != backends.KindRefused || backends.HintOf(err) == "" {
 			t.Errorf("%v", err)
 		}
@@ -257,7 +278,8 @@ func TestAGuestThatIsCutOffByItsAddress(t *testing.T) {
 		cut.Store(true)
 	})
 	err := set.Set(t.Context(), s, backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000}), nil)
-	if !cut.Load() || backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "after the address of") || !strings.Contains(backends.HintOf(err), "undoes the change by itself") {
+	if !cut.Load() || backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "after the address of") ||
+		!strings.Contains(backends.HintOf(err), "undoes the change by itself") {
 		t.Fatalf("cut off %v: %v, hint %q", cut.Load(), err, backends.HintOf(err))
 	}
 	m.proxy.reopen()

@@ -67,7 +67,8 @@ func (g gpuPersist) modes(ctx context.Context, vm string) (backends.Value, []bac
 	for _, d := range transcript.SMIQuery(f["smiquery"]).GPUs {
 		devices = append(devices, backends.GuestGPU{Persistent: d.Persistence})
 		if d.PCIAddress != nil && d.Persistence != nil {
-			items = append(items, backends.Item{Kind: backends.ItemGPUPersist, Name: *d.PCIAddress, State: backends.ValueOf(*d.Persistence), Runtime: true})
+			items = append(items, backends.Item{Kind: backends.ItemGPUPersist, Name: *d.PCIAddress, State: backends.ValueOf(*d.Persistence),
+				Runtime: true})
 		}
 	}
 	return f.gpuUnit().Persistence(devices), items, nil
@@ -103,7 +104,8 @@ func (g gpuPersist) Set(ctx context.Context, s backends.Setting, to backends.Val
 		return err
 	}
 	if now, err := g.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+gpuUnitName, "persistence mode was set, but reads back as %s: %v", now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+gpuUnitName,
+			"persistence mode was set, but reads back as %s: %v", now, err)
 	}
 	return nil
 }
@@ -114,7 +116,8 @@ func (g gpuPersist) Keep(ctx context.Context, s backends.Setting, _ backends.Val
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	kept, err := g.g.record(ctx, s.Target.Name, manifest{files: []string{unitDir + gpuUnitName}, links: []string{wantsLink(gpuUnitName)}, units: []string{gpuUnitName, daemonUnit}})
+	kept, err := g.g.record(ctx, s.Target.Name, manifest{files: []string{unitDir + gpuUnitName}, links: []string{wantsLink(gpuUnitName)},
+		units: []string{gpuUnitName, daemonUnit}})
 	for i := range kept.Items {
 		kept.Items[i].Runtime = kept.Items[i].Name == daemonUnit // it is gone with the driver's packages
 	}
@@ -147,7 +150,8 @@ func (g gpuPersist) Restore(ctx context.Context, s backends.Setting, kept backen
 		}
 	}
 	if b.Len() > 0 {
-		if _, err := g.g.root(ctx, s.Target.Name, "put persistence mode back", ssh.Command{Script: b.String(), Limit: 2 * time.Minute}); err != nil {
+		if _, err := g.g.root(ctx, s.Target.Name, "put persistence mode back",
+			ssh.Command{Script: b.String(), Limit: 2 * time.Minute}); err != nil {
 			return err
 		}
 	}

@@ -31,9 +31,12 @@ func TestGPUPersistence(t *testing.T) {
 				}
 			}
 			listing := func() string {
-				return m.listing(t) + m.root(t, "ls /etc/systemd/system /etc/systemd/system/multi-user.target.wants; systemctl is-active nvidia-persistenced; nvidia-smi -q | grep Persist")
+				return m.listing(t) + m.root(t, "ls /etc/systemd/system /etc/systemd/system/multi-user.target.wants; systemctl is-active "+
+					"nvidia-persistenced; nvidia-smi -q | grep Persist")
 			}
-			m.root(t, "cd /etc/systemd/system && rm -f nvidia-persistence-mode.service multi-user.target.wants/nvidia-persistence-mode.service && nvidia-smi -pm 0")
+			m.root(t,
+				"cd /etc/systemd/system && rm -f nvidia-persistence-mode.service multi-user.target.wants/nvidia-persistence-mode.service && "+
+					"nvidia-smi -pm 0")
 			reads(backends.Absent)
 			before := listing()
 			kept, err := k.Keep(t.Context(), s, to)

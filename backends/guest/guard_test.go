@@ -85,7 +85,8 @@ func TestGuardInARealShell(t *testing.T) {
 	}
 	// A PATH without flock and setsid: the note is the lock.
 	bare := t.TempDir()
-	for _, tool := range []string{"sh", "stat", "mkdir", "chmod", "rm", "rmdir", "mktemp", "sha256sum", "date", "mv", "cat", "sleep", "timeout"} {
+	for _, tool := range []string{"sh", "stat", "mkdir", "chmod", "rm", "rmdir", "mktemp", "sha256sum", "date", "mv", "cat", "sleep",
+		"timeout"} {
 		at, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +187,8 @@ func TestGuardInARealShell(t *testing.T) {
 	s := body("echo hello")
 	cmd := p.start(s)
 	cmd.Args[2] = strings.Replace(cmd.Args[2], "echo hello", "echo hell", 1)
-	if out, err := cmd.CombinedOutput(); err == nil || root && !strings.Contains(string(out), "did not arrive whole") || strings.Contains(string(out), "hell\n") {
+	if out, err := cmd.CombinedOutput(); err == nil || root && !strings.Contains(string(out), "did not arrive whole") ||
+		strings.Contains(string(out), "hell\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 
@@ -219,7 +221,8 @@ func TestStepWhoseDirectoryIsRemoved(t *testing.T) {
 				}
 			}
 		}()
-		out, err := p.start(step{what: "a test", keep: true, Command: ssh.Command{Script: "echo hello", Limit: 20 * time.Second}}).CombinedOutput()
+		out, err := p.start(step{what: "a test", keep: true, Command: ssh.Command{Script: "echo hello", Limit: 20 * time.Second}}).
+			CombinedOutput()
 		close(ended)
 		<-removed
 		if os.Geteuid() == 0 && (err != nil || !strings.HasSuffix(string(out), "hello\n")) {

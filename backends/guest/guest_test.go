@@ -38,7 +38,8 @@ func wanted(m *machine, os string) []backends.Assignment {
 	return []backends.Assignment{
 		{Setting: m.setting(backends.KindPackages, "rdma"), To: backends.ValueOf(backends.PackageSpec{Installed: packages})},
 		{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"})},
-		{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}, Reload: reload})},
+		{Setting: m.setting(backends.KindPersist, ""),
+			To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}, Reload: reload})},
 		{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000})},
 		{Setting: m.setting(backends.KindMemlock, ""), To: backends.ValueOf("unlimited")},
 		{Setting: m.setting(backends.KindPort, m.group), To: backends.ValueOf("PORT_ACTIVE")},
@@ -77,7 +78,8 @@ func (m *machine) commands() (n int) {
 // its interface is found by the MAC, and what it sends is marked.
 func TestSetupAndRollbackWithVF(t *testing.T) {
 	testclass.Plain(t)
-	for os, system := range fewer(map[string]string{"ubuntu-20.04": "netplan", "ubuntu-22.04": "netplan", "debian-12": "netplan", "rhel-8": "networkmanager", "rhel-9": "networkmanager"}, "debian-12", "rhel-8") {
+	for os, system := range fewer(map[string]string{"ubuntu-20.04": "netplan", "ubuntu-22.04": "netplan", "debian-12": "netplan",
+		"rhel-8": "networkmanager", "rhel-9": "networkmanager"}, "debian-12", "rhel-8") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, vf: true})
@@ -87,10 +89,13 @@ func TestSetupAndRollbackWithVF(t *testing.T) {
 			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool {
 				return a.Kind == backends.KindModules || a.Kind == backends.KindPersist
 			})
-			modules := backends.Assignment{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm"})}
-			persist := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})}
+			modules := backends.Assignment{Setting: m.setting(backends.KindModules, "rdma"),
+				To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm"})}
+			persist := backends.Assignment{Setting: m.setting(backends.KindPersist, ""),
+				To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})}
 			class := backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}
-			all = append(slices.Insert(all, 1, modules, persist), class, backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)})
+			all = append(slices.Insert(all, 1, modules, persist), class, backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""),
+				To: backends.ValueOf(106)})
 			m.thereAndBack(t, all, "mlx5_core")
 		})
 	}
@@ -127,10 +132,12 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 	m.holds(t, all)
 	after := m.Survey(t.Context(), m.vm)
 	d := after.Verbs(m.mac)
-	if d == nil || d.State != "PORT_ACTIVE" || d.Driver != driver || !slices.ContainsFunc(d.GIDs, func(g backends.GID) bool { return g.IPv4 == "192.168.50.21" && g.Type == "RoCE v2" }) {
+	if d == nil || d.State != "PORT_ACTIVE" || d.Driver != driver ||
+		!slices.ContainsFunc(d.GIDs, func(g backends.GID) bool { return g.IPv4 == "192.168.50.21" && g.Type == "RoCE v2" }) {
 		t.Errorf("the RDMA device: %+v", d)
 	}
-	if marks := slices.ContainsFunc(all, func(a backends.Assignment) bool { return a.Kind == backends.KindTrafficClass }); d != nil && marks != d.ClassKept {
+	if marks := slices.ContainsFunc(all, func(a backends.Assignment) bool { return a.Kind == backends.KindTrafficClass }); d != nil &&
+		marks != d.ClassKept {
 		t.Errorf("traffic class %v, kept %t", d.Class, d.ClassKept)
 	}
 	if i := after.Interface(m.mac); i == nil || !i.Persistent || i.MTU != 9000 || !i.Up || !slices.Contains(i.Addresses, "192.168.50.21/24") {
@@ -215,7 +222,8 @@ func TestContracts(t *testing.T) {
 			{"modules", m.setting(backends.KindModules, "rdma"), []any{
 				[]string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"}, []string{"ib_umad", "vmw_pvrdma"}}, false},
 			{"packages", m.setting(backends.KindPackages, "rdma"), []any{
-				backends.PackageSpec{Installed: []string{"infiniband-diags", "perftest", "rdma-core"}}, backends.PackageSpec{Installed: []string{"rdma-core"}}}, false},
+				backends.PackageSpec{Installed: []string{"infiniband-diags", "perftest", "rdma-core"}},
+				backends.PackageSpec{Installed: []string{"rdma-core"}}}, false},
 		} {
 			t.Run(os+"/"+c.name, func(t *testing.T) {
 				var values []backends.Value
@@ -223,7 +231,8 @@ func TestContracts(t *testing.T) {
 					values = append(values, backends.ValueOf(v))
 				}
 				m.Want(c.setting, values[0])
-				settertest.Run(t, settertest.Case{Setter: m.Setters()[c.setting.Kind], Setting: c.setting, Values: values, Removes: c.removes, Missing: missing(c.setting)})
+				settertest.Run(t, settertest.Case{Setter: m.Setters()[c.setting.Kind], Setting: c.setting, Values: values, Removes: c.removes,
+					Missing: missing(c.setting)})
 			})
 		}
 	}

@@ -64,7 +64,8 @@ func DefaultPackages() []string {
 // (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps; RoCE SR-IOV Setup and Performance Study on vSphere
 // 7.x, VMware, 2022).
 func DefaultModules() []string {
-	return []string{"mlx4_ib", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_rxe", "vmxnet3",
+	return []string{"mlx4_ib", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_rxe",
+		"vmxnet3",
 		"nvidia", "nvidia_peermem", "nv_peer_mem", "nouveau"}
 }
 
@@ -205,7 +206,8 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 	}
 	t, ok := g.targets(vm)
 	if !ok {
-		return nil, backends.Errorf(backends.KindUsage, label(vm), "Set its address under vms: guest: in the answers.", "its address and login are not known")
+		return nil, backends.Errorf(backends.KindUsage, label(vm), "Set its address under vms: guest: in the answers.",
+			"its address and login are not known")
 	}
 	if t.Name == "" {
 		t.Name = label(vm)
@@ -265,7 +267,8 @@ func failed(vm, what string, r ssh.Result) error {
 		hint string
 	}{
 		{"No space left", backends.KindPermanent, "Free some space in the guest."},
-		{"Read-only file system", backends.KindPermanent, "The guest's file system is mounted read-only. Check its kernel log for errors of the file system."},
+		{"Read-only file system", backends.KindPermanent,
+			"The guest's file system is mounted read-only. Check its kernel log for errors of the file system."},
 		{"is in use", backends.KindTransient, "Stop what uses RDMA in the guest, then resume."},
 		{"Resource temporarily unavailable", backends.KindTransient, "Another program is working in the guest. Try again."},
 		{"Operation not permitted", backends.KindPermission, "Log in as root, or as a user with sudo rights."},

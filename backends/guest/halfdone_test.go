@@ -54,19 +54,20 @@ func TestModulesAtBootHalfDone(t *testing.T) {
 	const unit = "/etc/systemd/system/rdma-setup-vmw_pvrdma.service"
 	const wants = "/etc/systemd/system/multi-user.target.wants/rdma-setup-vmw_pvrdma.service"
 	for name, half := range map[string]string{
-		"a unit without its link":    "rm " + wants + " && systemctl daemon-reload",
-		"a disabled unit":            "systemctl disable rdma-setup-vmw_pvrdma.service",
-		"a link without its unit":    "rm " + unit,
-		"no list of modules":         "rm /etc/modules-load.d/rdma-setup.conf",
-		"no options":                 "rm /etc/modprobe.d/rdma-setup.conf",
-		"a file that was begun":      "cp /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
-		"only a file that was begun": "rm " + wants + " " + unit + " /etc/modprobe.d/rdma-setup.conf && mv /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
-		"only the unit":              "rm " + wants + " /etc/modprobe.d/rdma-setup.conf /etc/modules-load.d/rdma-setup.conf",
-		"a masked unit":              "rm " + unit + " && ln -s /dev/null " + unit,
-		"the unit is running":        "systemctl start rdma-setup-vmw_pvrdma.service",
-		"an edited unit":             "echo '# mine' >>" + unit,
-		"another mode":               "chmod 600 /etc/modules-load.d/rdma-setup.conf",
-		"unfinished RAM disk":        `for i in /boot/initrd.img-*; do [ ! -e "$i" ] || cp "$i" "$i.new"; done`,
+		"a unit without its link": "rm " + wants + " && systemctl daemon-reload",
+		"a disabled unit":         "systemctl disable rdma-setup-vmw_pvrdma.service",
+		"a link without its unit": "rm " + unit,
+		"no list of modules":      "rm /etc/modules-load.d/rdma-setup.conf",
+		"no options":              "rm /etc/modprobe.d/rdma-setup.conf",
+		"a file that was begun":   "cp /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
+		"only a file that was begun": "rm " + wants + " " + unit +
+			" /etc/modprobe.d/rdma-setup.conf && mv /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
+		"only the unit":       "rm " + wants + " /etc/modprobe.d/rdma-setup.conf /etc/modules-load.d/rdma-setup.conf",
+		"a masked unit":       "rm " + unit + " && ln -s /dev/null " + unit,
+		"the unit is running": "systemctl start rdma-setup-vmw_pvrdma.service",
+		"an edited unit":      "echo '# mine' >>" + unit,
+		"another mode":        "chmod 600 /etc/modules-load.d/rdma-setup.conf",
+		"unfinished RAM disk": `for i in /boot/initrd.img-*; do [ ! -e "$i" ] || cp "$i" "$i.new"; done`,
 	} {
 		for _, os := range systemsOf(name) {
 			t.Run(os+"/"+name, func(t *testing.T) {
@@ -212,7 +213,8 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 	netFile := map[string]string{"ubuntu-22.04": "/etc/netplan/60-rdma-setup-*.yaml", "debian-12": "/etc/netplan/60-rdma-setup-*.yaml",
 		"rhel-9": "/etc/NetworkManager/system-connections/rdma-setup-*", "rocky-9": "/etc/NetworkManager/system-connections/rdma-setup-*"}
 	for _, h := range []half{
-		{backends.KindAddress, "a file without its address", "for a in $(ip -o -4 addr show dev $nic | awk '{print $4}'); do ip addr del $a dev $nic; done"},
+		{backends.KindAddress, "a file without its address",
+			"for a in $(ip -o -4 addr show dev $nic | awk '{print $4}'); do ip addr del $a dev $nic; done"},
 		{backends.KindAddress, "an address without its file", "rm $file"},
 		{backends.KindAddress, "a file that was begun", `d=${file%/*} b=${file##*/}; cp $file "$d/.$b.Ab3xYz"`},
 		{backends.KindAddress, "an address of its own", "ip addr add 192.168.50.99/24 dev $nic"},
@@ -221,7 +223,8 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 		{backends.KindARP, "a file that is not in force", "echo 0 >/proc/sys/net/ipv4/conf/$nic/arp_ignore"},
 		{backends.KindARP, "numbers without their file", "rm /etc/sysctl.d/60-rdma_setup-*"},
 		{backends.KindARP, "a file that was begun", "mv /etc/sysctl.d/60-rdma_setup-$group.conf /etc/sysctl.d/.60-rdma_setup-$group.conf.Ab3xYz"},
-		{backends.KindMemlock, "a file that was begun", "mv /etc/security/limits.d/60-rdma-setup.conf /etc/security/limits.d/.60-rdma-setup.conf.Ab3xYz"},
+		{backends.KindMemlock, "a file that was begun",
+			"mv /etc/security/limits.d/60-rdma-setup.conf /etc/security/limits.d/.60-rdma-setup.conf.Ab3xYz"},
 		{backends.KindMemlock, "another owner", "chown ops /etc/security/limits.d/60-rdma-setup.conf"},
 		{backends.KindEnvironment, "a file that was cut short", "echo export UCX_IB_TRAFFIC_CLASS=106 >/etc/profile.d/rdma-setup.sh"},
 		{backends.KindTrafficClass, "a script without its unit", "systemctl disable $unit; rm /etc/systemd/system/$unit"},
@@ -238,8 +241,10 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				var a backends.Assignment
 				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)),
 					backends.Assignment{Setting: m.setting(backends.KindARP, m.group), To: backends.ValueOf(backends.OneSubnet())},
-					backends.Assignment{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000, Table: 5001})},
-					backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)}, backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
+					backends.Assignment{Setting: m.setting(backends.KindAddress, m.group),
+						To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000, Table: 5001})},
+					backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)},
+					backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
 					if w.Kind == backends.KindPackages || w.Kind == backends.KindAddress && h.kind == backends.KindTrafficClass {
 						if err := m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil); err != nil {
 							t.Fatal(err)
@@ -254,7 +259,9 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				g := m.Survey(t.Context(), m.vm)
 				nic := g.Interface(m.mac).Name
 				state := func() string {
-					return m.listing(t) + m.root(t, "ip -o -4 addr show dev "+nic+" | awk '{print $4}'; ip rule; cat /sys/class/net/"+nic+"/mtu /proc/sys/net/ipv4/conf/"+nic+"/*; ls /sys/kernel/config/rdma_cm 2>/dev/null || :")
+					return m.listing(t) +
+						m.root(t, "ip -o -4 addr show dev "+nic+" | awk '{print $4}'; ip rule; cat /sys/class/net/"+nic+"/mtu /proc/sys/net/ipv4/conf/"+nic+
+							"/*; ls /sys/kernel/config/rdma_cm 2>/dev/null || :")
 				}
 				before := state()
 				prior, err := set.Read(t.Context(), a.Setting)
@@ -271,8 +278,10 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				if d := m.differs(t, a, kept); len(d) == 0 {
 					t.Error("when it is set nothing differs from the record")
 				}
-				m.root(t, "nic="+nic+" group="+m.group+"\nunit=$(cd /etc/systemd/system && ls rdma-setup-class-*.service 2>/dev/null)\nfor f in "+netFile[os]+"; do file=$f; done\n"+h.script)
-				if now, err := set.Read(t.Context(), a.Setting); h.kind != backends.KindMemlock && (err != nil || now == prior && len(m.differs(t, a, kept)) == 0) {
+				m.root(t, "nic="+nic+" group="+m.group+"\nunit=$(cd /etc/systemd/system && ls rdma-setup-class-*.service 2>/dev/null)\nfor f in "+
+					netFile[os]+"; do file=$f; done\n"+h.script)
+				if now, err := set.Read(t.Context(), a.Setting); h.kind != backends.KindMemlock &&
+					(err != nil || now == prior && len(m.differs(t, a, kept)) == 0) {
 					t.Errorf("half done it reads %s as before, %v", now, err)
 				}
 				if d := m.differs(t, a, kept); len(d) == 0 {

@@ -8,7 +8,9 @@ import (
 
 func TestHarmedGuestIsRepaired(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
-	m.root(t, "rm -f /etc/netplan/*.yaml; umask 077; printf 'network:\\n  version: 2\\n  ethernets:\\n    all:\\n      match:\\n        name: e*\\n      dhcp4: yes\\n' >/etc/netplan/01-netcfg.yaml")
+	m.root(t,
+		"rm -f /etc/netplan/*.yaml; umask 077; printf 'network:\\n  version: 2\\n  ethernets:\\n    all:\\n      match:\\n        name: e*\\n  "+
+			"    dhcp4: yes\\n' >/etc/netplan/01-netcfg.yaml")
 	m.reboot(t)
 	original := m.disk(t)
 	m.root(t, `umask 077; cat >/etc/netplan/60-rdma-setup-RDMA-PG.yaml <<'END'
@@ -28,8 +30,10 @@ network:
 END
 netplan generate; ip link set dev ens224f0 up mtu 9000; ip addr add 192.168.50.11/24 dev ens224f0`)
 	g := m.Survey(t.Context(), m.vm)
-	t.Logf("shared %v persistent %v value %v", g.NetShared, g.Interface(m.mac).Persistent, g.Interface(m.mac).Address(backends.AddressSpec{CIDR: "192.168.50.11/24"}))
-	a := backends.Assignment{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.11/24", MTU: 9000})}
+	t.Logf("shared %v persistent %v value %v", g.NetShared, g.Interface(m.mac).Persistent,
+		g.Interface(m.mac).Address(backends.AddressSpec{CIDR: "192.168.50.11/24"}))
+	a := backends.Assignment{Setting: m.setting(backends.KindAddress, m.group),
+		To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.11/24", MTU: 9000})}
 	set := m.Setters()[a.Kind]
 	v, err := set.Read(t.Context(), a.Setting)
 	t.Logf("reads %v %v", v, err)

@@ -21,7 +21,8 @@ func healthScript(images []string) string {
 		section("ufw", "command -v ufw >/dev/null && ufw status") +
 		section("firewalld", "command -v firewall-cmd >/dev/null && firewall-cmd --state && firewall-cmd --list-ports") +
 		section("nft", "command -v nft >/dev/null && echo read && nft list ruleset") +
-		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD | head -n 1") +
+		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD "+
+			"| head -n 1") +
 		gpuScript() +
 		section("containers", containerScript()) +
 		section("engine", engineScript(images)) +
@@ -82,7 +83,8 @@ func pciDevices(rows string) []backends.GuestDevice {
 		if d.VendorID == nil || d.DeviceID == nil || d.ClassID == nil || d.Description == nil {
 			continue
 		}
-		if class := *d.ClassID; strings.HasPrefix(class, "02") || class == "0c06" || strings.HasPrefix(class, "03") && *d.VendorID == NVIDIAVendor {
+		if class := *d.ClassID; strings.HasPrefix(class, "02") || class == "0c06" ||
+			strings.HasPrefix(class, "03") && *d.VendorID == NVIDIAVendor {
 			out = append(out, backends.GuestDevice{Address: d.PCIAddress, Vendor: *d.VendorID, Device: *d.DeviceID, Name: *d.Description})
 		}
 	}

@@ -72,7 +72,8 @@ func bareImage(name string) string {
 }
 
 func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) {
-	out, err := i.g.ask(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript(nil)), Limit: time.Minute, MaxOutput: 8 << 20})
+	out, err := i.g.ask(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript(nil)), Limit: time.Minute,
+		MaxOutput: 8 << 20})
 	return sections(out).engine(), err
 }
 
@@ -114,7 +115,8 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if made, there := e.Images[s.Name]; there && made == "" {
-		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.", "image %s exists, but was not built by rdma-setup", s.Name)
+		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.",
+			"image %s exists, but was not built by rdma-setup", s.Name)
 	}
 	if e.Images[s.Name] == text {
 		return nil
@@ -150,7 +152,8 @@ func (i image) item(ctx context.Context, s backends.Setting) (backends.Item, err
 	if _, there := e.Images[s.Name]; !there {
 		return item, nil
 	}
-	out, err := i.g.ask(ctx, s.Target.Name, "ask for the id of "+s.Name, ssh.Command{Script: e.Name + " images -q --no-trunc " + ssh.Quote(s.Name), Limit: time.Minute})
+	out, err := i.g.ask(ctx, s.Target.Name, "ask for the id of "+s.Name,
+		ssh.Command{Script: e.Name + " images -q --no-trunc " + ssh.Quote(s.Name), Limit: time.Minute})
 	if id := strings.Fields(out); len(id) > 0 {
 		item.State = backends.ValueOf(id[0])
 	}
@@ -185,12 +188,14 @@ func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		return backends.Errorf(backends.KindPermanent, label(vm), "Start it: systemctl start docker", "no container engine answers")
 	}
 	what := "give the name " + s.Name + " back"
-	r, err := i.g.step(ctx, vm, step{what: what, keep: true, Command: ssh.Command{Script: script("image-back.sh", e.Name, id, s.Name), Limit: 5 * time.Minute}})
+	r, err := i.g.step(ctx, vm, step{what: what, keep: true, Command: ssh.Command{Script: script("image-back.sh", e.Name, id, s.Name),
+		Limit: 5 * time.Minute}})
 	switch {
 	case err != nil:
 		return err
 	case r.ExitCode == imageGone:
-		return backends.Errorf(backends.KindPermanent, label(vm), "Load or build the previous image, then run rdma-setup rollback again. To keep the image of this run, add --on-conflict keep.",
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Load or build the previous image, then run rdma-setup rollback again. To keep the image of this run, add --on-conflict keep.",
 			"%s: %w", what, backends.Unobtainable{Kind: itemImage, Names: []string{s.Name}, Said: "the image " + id + " was removed from " + e.Name})
 	case r.ExitCode != 0:
 		return failed(vm, what, r)

@@ -29,7 +29,8 @@ RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
 // the image that is built finds the device, the one that it is built from does not.
 func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, config{os: "ubuntu-22.04", preset: true, options: guest.Options{Images: func() []string { return []string{ngc, "rdma:1", "gone:1"} }}})
+	m := newMachine(t,
+		config{os: "ubuntu-22.04", preset: true, options: guest.Options{Images: func() []string { return []string{ngc, "rdma:1", "gone:1"} }}})
 	set := m.Setters()[backends.KindImage]
 	s := m.setting(backends.KindImage, "rdma:1")
 	run := func(command string) ssh.Result {
@@ -58,7 +59,8 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	}
 	mofed := backends.Libraries{Version: "51mlnx1-1.51246", MOFED: true}
 	inside(map[string]backends.Libraries{ngc: mofed})
-	if err := set.Set(t.Context(), m.setting(backends.KindImage, ngc), backends.ValueOf(rebuilt), nil); backends.KindOf(err) != backends.KindRefused {
+	if err := set.Set(t.Context(), m.setting(backends.KindImage, ngc), backends.ValueOf(rebuilt),
+		nil); backends.KindOf(err) != backends.KindRefused {
 		t.Errorf("an image of somebody else: %v", err)
 	}
 	for range 2 {
@@ -76,7 +78,9 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 			t.Errorf("%s: %q, want %s", image, listed.Stdout+listed.Stderr, devices)
 		}
 	}
-	if err := set.Set(t.Context(), m.setting(backends.KindImage, "rdma:2"), backends.ValueOf(strings.ReplaceAll(rebuilt, " purge ", " update #")), nil); err == nil || !strings.Contains(err.Error(), "build image rdma:2") {
+	if err := set.Set(t.Context(), m.setting(backends.KindImage, "rdma:2"),
+		backends.ValueOf(strings.ReplaceAll(rebuilt, " purge ", " update #")), nil); err == nil ||
+		!strings.Contains(err.Error(), "build image rdma:2") {
 		t.Errorf("MLNX_OFED still there: %v", err)
 	}
 	keeper, _ := backends.As[backends.Keeper](set)
@@ -107,7 +111,8 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 		t.Errorf("left: %q", left.Stdout)
 	}
 	var lost backends.Unobtainable
-	if err := again("docker rmi $(docker images --no-trunc --format '{{.Tag}} {{.ID}}' | sed -n 's/^<none> //p')"); !errors.As(err, &lost) || !slices.Equal(lost.Names, []string{"rdma:1"}) {
+	if err := again("docker rmi $(docker images --no-trunc --format '{{.Tag}} {{.ID}}' | sed -n 's/^<none> //p')"); !errors.As(err, &lost) ||
+		!slices.Equal(lost.Names, []string{"rdma:1"}) {
 		t.Errorf("the image that had the name was pruned: %v", err)
 	}
 	for range 2 {

@@ -128,7 +128,8 @@ func (m *machine) hung(t *testing.T, rule string) {
 // An interrupted removal is recognised and repeated: nothing of this program is left.
 func TestPartlyRemovedTrafficClass(t *testing.T) {
 	testclass.Plain(t)
-	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm -f -- /etc/systemd/system/rdma-setup-class,nth=1,do=drop"} {
+	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang",
+		"command=rm -f -- /etc/systemd/system/rdma-setup-class,nth=1,do=drop"} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 			for _, a := range wanted(m, "ubuntu-22.04") {
@@ -164,7 +165,8 @@ func TestPartlyRemovedTrafficClass(t *testing.T) {
 			if now, err := set.Read(t.Context(), s); err != nil || now.IsAbsent() {
 				t.Errorf("it reads %s, %v", now, err)
 			}
-			if g := m.Survey(t.Context(), m.vm); !slices.ContainsFunc(g.RDMA, func(d backends.VerbsDevice) bool { return d.ClassPartly && !d.ClassKept }) {
+			if g := m.Survey(t.Context(), m.vm); !slices.ContainsFunc(g.RDMA,
+				func(d backends.VerbsDevice) bool { return d.ClassPartly && !d.ClassKept }) {
 				t.Errorf("the survey sees %+v", g.RDMA)
 			}
 			if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {

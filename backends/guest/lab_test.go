@@ -68,7 +68,8 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.card {
 		name = "gpudirect-done"
 	}
-	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name, Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
+	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name, Timing: world.Timing{VMBoot: 50 * time.Millisecond,
+		Shutdown: 20 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.user == "" {
 		c.user = "ops"
 	}
-	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older, BuiltIn: c.builtIn, Lease: "10.20.0.11/16"}
+	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2,
+		MemoryMB: 4096, Older: c.older, BuiltIn: c.builtIn, Lease: "10.20.0.11/16"}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
 	}
@@ -178,11 +180,13 @@ func newMachine(t *testing.T, c config) *machine {
 
 // virtualFunction is an adapter with a VF of the host's ConnectX-5, on a switch of its own.
 func virtualFunction(s *world.State, v *world.VM) *world.Adapter {
-	s.Switches = append(s.Switches, &world.DVS{Name: "D", MTU: 9000, Uplinks: []string{"u1"}, PortGroups: []*world.PortGroup{{Name: "P", Active: []string{"u1"}}},
-		Members: []*world.Member{{Host: v.Host, PNICs: []string{"vmnic2"}}}})
+	s.Switches = append(s.Switches, &world.DVS{Name: "D", MTU: 9000, Uplinks: []string{"u1"},
+		PortGroups: []*world.PortGroup{{Name: "P", Active: []string{"u1"}}},
+		Members:    []*world.Member{{Host: v.Host, PNICs: []string{"vmnic2"}}}})
 	h := s.Host(v.Host)
-	return &world.Adapter{Type: world.SRIOV, MAC: world.MAC(v.Index, 1), DVS: "D", PortGroup: "P", Connected: true, Start: true, Slot: 224, GuestMTU: true,
-		PF: "0000:3b:00.0", VF: h.VFs(h.PNICAt("0000:3b:00.0"))[0].Address}
+	return &world.Adapter{Type: world.SRIOV, MAC: world.MAC(v.Index, 1), DVS: "D", PortGroup: "P", Connected: true, Start: true, Slot: 224,
+		GuestMTU: true,
+		PF:       "0000:3b:00.0", VF: h.VFs(h.PNICAt("0000:3b:00.0"))[0].Address}
 }
 
 // Devices makes the machine a guest.MACs.
@@ -221,7 +225,8 @@ func (m *machine) root(t *testing.T, script string) string {
 // disk is every file below /etc with its mode, owner and content.
 func (m *machine) disk(t *testing.T) string {
 	t.Helper()
-	return m.root(t, `find /etc /usr/local -type f | sort | while read -r f; do stat -c '== %n %a %u:%g' "$f"; cat "$f"; done; find /etc -type l | sort`)
+	return m.root(t,
+		`find /etc /usr/local -type f | sort | while read -r f; do stat -c '== %n %a %u:%g' "$f"; cat "$f"; done; find /etc -type l | sort`)
 }
 
 func (m *machine) reboot(t *testing.T) {

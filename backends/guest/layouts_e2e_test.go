@@ -40,7 +40,8 @@ func TestE2ELayouts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := inNetwork(t, suiteRoot(t, suite), map[string]string{"layouts.sh": string(functions), "try": script("netplan-try.sh"), "main": strings.Join(append(main, "fresh\necho @end\n"), "\n")})
+			out := inNetwork(t, suiteRoot(t, suite), map[string]string{"layouts.sh": string(functions), "try": script("netplan-try.sh"),
+				"main": strings.Join(append(main, "fresh\necho @end\n"), "\n")})
 			for k, part := range strings.Split(out, "@layout\n")[1:] {
 				s := states[k]
 				t.Run(s.layout.name+"/"+s.when, func(t *testing.T) { s.judge(t, realOf(part)) })
@@ -79,7 +80,8 @@ func statesOf(t *testing.T, l layout) []layoutState {
 	p, _ := netconf.For(l.system)
 	f, refused := p.Add(l.files, l.links, planned)
 	own, _ := netconf.FileFor(l.system, planned)
-	before := layoutState{layout: l, when: "before", files: slices.DeleteFunc(slices.Clone(l.files), func(o netconf.File) bool { return o.Path == own.Path })}
+	before := layoutState{layout: l, when: "before",
+		files: slices.DeleteFunc(slices.Clone(l.files), func(o netconf.File) bool { return o.Path == own.Path })}
 	var err error
 	if before.says, err = p.Effective(before.files, l.links); err != nil {
 		errors.As(err, &before.invalid)
@@ -117,7 +119,8 @@ func (s layoutState) script() string {
 		}
 		fmt.Fprintf(&b, "base64 -d <<'E' | put %s %04o\n%s\nE\n", ssh.Quote(f.Path), mode, base64.StdEncoding.EncodeToString([]byte(f.Content)))
 	}
-	b.WriteString(map[netconf.System]string{netconf.Netplan: "netplanned", netconf.NetworkManager: "manager", netconf.Networkd: "networkd", netconf.Ifupdown: "interfaces"}[s.layout.system])
+	b.WriteString(map[netconf.System]string{netconf.Netplan: "netplanned", netconf.NetworkManager: "manager", netconf.Networkd: "networkd",
+		netconf.Ifupdown: "interfaces"}[s.layout.system])
 	return b.String()
 }
 
@@ -226,7 +229,8 @@ func (s layoutState) link(t *testing.T, r real, l netconf.Link, says netconf.Eff
 func (r real) elsewhere(file, id string) bool {
 	for key, files := range r.facts {
 		for _, f := range files {
-			if strings.HasPrefix(key, "decides ") && strings.Contains(f, "/system-connections/") && (f == file || strings.HasSuffix(f, "/netplan-"+id+".nmconnection")) {
+			if strings.HasPrefix(key, "decides ") && strings.Contains(f, "/system-connections/") &&
+				(f == file || strings.HasSuffix(f, "/netplan-"+id+".nmconnection")) {
 				return true
 			}
 		}

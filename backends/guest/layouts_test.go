@@ -24,10 +24,12 @@ type layout struct {
 }
 
 // planned is the address that is added to a layout.
-var planned = netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
+var planned = netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24",
+	MTU: 9000}
 
 // systems are those of the layouts by the first part of their names.
-var systems = map[string]netconf.System{"netplan": netconf.Netplan, "nm": netconf.NetworkManager, "networkd": netconf.Networkd, "ifupdown": netconf.Ifupdown, "ifcfg": netconf.Ifcfg}
+var systems = map[string]netconf.System{"netplan": netconf.Netplan, "nm": netconf.NetworkManager, "networkd": netconf.Networkd,
+	"ifupdown": netconf.Ifupdown, "ifcfg": netconf.Ifcfg}
 
 func layouts(t *testing.T) (all []layout) {
 	t.Helper()
@@ -123,7 +125,8 @@ func judge(t *testing.T, l layout) {
 	if d := netconf.Difference(before, after, planned.Name); d != nil {
 		t.Error(d)
 	}
-	if is, ok := netconf.Of(after, planned.Name); !ok || is.File != f.Path || is.DHCP4 || is.DHCP6 || is.MTU != 9000 || !slices.Equal(is.Addresses, []string{planned.CIDR}) {
+	if is, ok := netconf.Of(after, planned.Name); !ok || is.File != f.Path || is.DHCP4 || is.DHCP6 || is.MTU != 9000 ||
+		!slices.Equal(is.Addresses, []string{planned.CIDR}) {
 		t.Errorf("%+v", is)
 	}
 	if again, err := p.Add(append(others, f), l.links, planned); err != nil || again != f {

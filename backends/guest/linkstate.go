@@ -44,7 +44,8 @@ func (n *network) differs(before *network, ours string) []string {
 			}
 		}
 		note(was.MTU == cmp.Or(c.MTU, 1500) && was.MTU != is.MTU, "has MTU %d, and had %d", is.MTU, was.MTU)
-		note(c.Master == before.master[was.Name] && c.Master != n.master[was.Name], "is a member of %q, and was of %q", n.master[was.Name], c.Master)
+		note(c.Master == before.master[was.Name] && c.Master != n.master[was.Name], "is a member of %q, and was of %q", n.master[was.Name],
+			c.Master)
 		note(was.DHCP && !is.DHCP, "has no lease")
 		for _, a := range was.Addresses {
 			note(slices.Contains(c.Addresses, a) && !slices.Contains(is.Addresses, a), "has no longer %s", a)
@@ -95,19 +96,20 @@ func (n *network) present(in *network) *network {
 // last read if none succeeded: then nothing was compared.
 func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string, limit time.Duration) (differs []string, err error) {
 	compared := false
-	_ = backends.Poll{What: "compare its interfaces", Target: vm, Limit: limit, Every: g.options.Poll}.Until(ctx, func(ctx context.Context) (bool, error) {
-		r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
-		if rerr == nil {
-			now := sections(r.Stdout).network()
-			differs = now.differs(before, ours)
-			compared, err = true, nil
-			return len(differs) == 0, nil
-		}
-		if !compared {
-			err = rerr
-		}
-		return false, nil
-	})
+	_ = backends.Poll{What: "compare its interfaces", Target: vm, Limit: limit, Every: g.options.Poll}.Until(ctx,
+		func(ctx context.Context) (bool, error) {
+			r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
+			if rerr == nil {
+				now := sections(r.Stdout).network()
+				differs = now.differs(before, ours)
+				compared, err = true, nil
+				return len(differs) == 0, nil
+			}
+			if !compared {
+				err = rerr
+			}
+			return false, nil
+		})
 	return differs, err
 }
 
@@ -118,6 +120,7 @@ func (g *Guests) undo(ctx context.Context, vm string, t turn, differs []string) 
 	if err != nil {
 		text = fmt.Sprintf("the guest undoes it by itself (%v)", err)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Find out what in the guest's configuration changes these interfaces, and exclude the guest until then.",
+	return backends.Errorf(backends.KindPermanent, label(vm),
+		"Find out what in the guest's configuration changes these interfaces, and exclude the guest until then.",
 		"the change of %s changed other interfaces, and %s: %s", t.nic.Name, text, strings.Join(differs, "; "))
 }

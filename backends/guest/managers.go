@@ -22,7 +22,8 @@ func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why 
 	if m.Repair == "" {
 		return "", nil
 	}
-	r, err := p.locked(ctx, vm, "finish an interrupted installation of packages", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, "finish an interrupted installation of packages", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute,
+		MaxOutput: 4 << 20})
 	if err != nil || r.ExitCode == 0 {
 		return "", err
 	}
@@ -38,7 +39,8 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 		return r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout), err
 	})
 	if err == backends.ErrLate {
-		err = backends.Errorf(backends.KindTransient, label(vm), "Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
+		err = backends.Errorf(backends.KindTransient, label(vm),
+			"Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
 			"another package manager holds the lock for more than %s", p.g.options.AptLock)
 	}
 	return r, err
@@ -62,7 +64,8 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 	if known, is := p.g.managers.Load(vm); is {
 		return known.(pkgman.Manager), nil
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{What: "find the package manager", Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
+	r, err := p.g.Run(ctx, vm,
+		ssh.Command{What: "find the package manager", Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
 	if err != nil {
 		return pkgman.Manager{}, err
 	}
@@ -70,7 +73,8 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 		p.g.managers.Store(vm, m)
 		return m, nil
 	}
-	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
+	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm),
+		"Install the RDMA packages by hand and set guest.install to false.",
 		"it has none of the supported package managers (apt, dnf, yum)")
 }
 
@@ -90,7 +94,8 @@ func (p packages) explain(m pkgman.Manager, vm string, left []string, r ssh.Resu
 	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.HasOtherError(r.Stderr):
 		return failed(vm, what, r)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: not in the guest's repositories; all other packages are installed", what)
+	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable,
+		"%s: not in the guest's repositories; all other packages are installed", what)
 }
 
 // Restore removes exactly what was newly installed; it fails if that would remove other packages too. Upgraded packages return to
@@ -180,8 +185,9 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 		return backends.Errorf(backends.KindPermanent, label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
 			"restore the versions of packages: %s: %s", strings.Join(texts, ", "), said)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Provide these versions in a repository of the guest or install them by hand, then run "+
-		"rdma-setup rollback again. To leave the packages as they are, add --on-conflict keep.",
+	return backends.Errorf(backends.KindPermanent, label(vm),
+		"Provide these versions in a repository of the guest or install them by hand, then run "+
+			"rdma-setup rollback again. To leave the packages as they are, add --on-conflict keep.",
 		"restore the versions of packages: %s: %w", strings.Join(texts, ", "),
 		backends.Unobtainable{Kind: backends.ItemPackage, Names: slices.Sorted(maps.Keys(left)), Said: said})
 }
@@ -223,7 +229,8 @@ func (p packages) alongside(ctx context.Context, vm string, names []string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{What: "simulate the removal of packages", Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, vm, ssh.Command{What: "simulate the removal of packages", Script: m.SimulateRemove(names), Sudo: true,
+		Limit: 5 * time.Minute})
 	if err != nil {
 		return nil, err
 	}

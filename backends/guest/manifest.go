@@ -153,7 +153,8 @@ func foundItems(vm, what string, r ssh.Result, err error) ([]backends.Item, erro
 	}
 	list, err := parseItems(out)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
+		return nil, backends.Errorf(backends.KindTransient, label(vm),
+			"look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
 	}
 	return list, nil
 }
@@ -306,7 +307,8 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		b.WriteString("systemctl daemon-reload || exit 1\n")
 	}
 	for _, u := range stop { // a unit without a file is not found unless it is running
-		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n" + resetFailed(u))
+		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n" +
+			resetFailed(u))
 	}
 	for _, u := range start {
 		b.WriteString("systemctl start " + ssh.Quote(u) + " || exit 1\n")

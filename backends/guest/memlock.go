@@ -131,7 +131,8 @@ func (f facts) environment(devices []backends.VerbsDevice) backends.Value {
 	}
 	for line := range strings.Lines(text) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "export NCCL_IB_TC="); ok {
-			if class, err := strconv.Atoi(v); err == nil && strings.TrimSpace(text) == strings.TrimSpace(EnvironmentText(class, commonGID(devices))) {
+			if class, err := strconv.Atoi(v); err == nil &&
+				strings.TrimSpace(text) == strings.TrimSpace(EnvironmentText(class, commonGID(devices))) {
 				return backends.ValueOf(class)
 			}
 		}
@@ -140,7 +141,8 @@ func (f facts) environment(devices []backends.VerbsDevice) backends.Value {
 }
 
 func (e environment) read(ctx context.Context, vm string) (backends.Value, []backends.VerbsDevice, error) {
-	f, err := e.g.facts(ctx, vm, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("environment", environmentFacts)})
+	f, err := e.g.facts(ctx, vm,
+		ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("environment", environmentFacts)})
 	if err != nil {
 		return backends.Absent, nil, err
 	}
@@ -175,7 +177,8 @@ func (e environment) Set(ctx context.Context, s backends.Setting, to backends.Va
 		return err
 	}
 	if now, err := e.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v", environmentFile, class, now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v",
+			environmentFile, class, now, err)
 	}
 	return nil
 }

@@ -191,7 +191,8 @@ func (n *network) rivals() (found map[string]backends.FileProblem, would []candi
 	}
 	found = map[string]backends.FileProblem{}
 	try := func(name string, files []netconf.File, links []netconf.Link, nic netconf.NIC) {
-		c := candidate{name: name, files: files, links: links, want: netconf.Static{NIC: nic, PortGroup: "probe", CIDR: "192.0.2.1/24", MTU: 1500}}
+		c := candidate{name: name, files: files, links: links, want: netconf.Static{NIC: nic, PortGroup: "probe", CIDR: "192.0.2.1/24",
+			MTU: 1500}}
 		var err error
 		if c.own, err = p.Add(files, links, c.want); err == nil {
 			would = append(would, c)
@@ -285,9 +286,11 @@ func (t trial) problem() *backends.FileProblem {
 	said, _, _ := strings.Cut(rest, "\nfile ")
 	if m := netplanError.FindStringSubmatch(said); m != nil {
 		line, _ := strconv.Atoi(m[2])
-		return &backends.FileProblem{File: m[1], Line: line, Why: m[3], Remedy: "Correct the file: without that the guest has no network after its next boot."}
+		return &backends.FileProblem{File: m[1], Line: line, Why: m[3],
+			Remedy: "Correct the file: without that the guest has no network after its next boot."}
 	}
-	return &backends.FileProblem{Why: "netplan generate: " + lastLines(said, 2), Remedy: "Correct the files in /etc/netplan: without that the guest has no network after its next boot."}
+	return &backends.FileProblem{Why: "netplan generate: " + lastLines(said, 2),
+		Remedy: "Correct the files in /etc/netplan: without that the guest has no network after its next boot."}
 }
 
 // generated returns the files that netplan has written.
@@ -298,9 +301,9 @@ func (t trial) generated() (files []netconf.File) {
 	return files
 }
 
-// try judges the file of this program before it is written. It lets a guest's netplan generate from its files as they are, and from its files with one of this program, and refuses the
-// file if it would change any other interface, or the interface would not get the address. Its exit code alone proves nothing: netplan
-// ends with 0 also if a stanza takes a member out of its bond.
+// try judges the file of this program before it is written. It lets a guest's netplan generate from its files as they are, and from its
+// files with one of this program, and refuses the file if it would change any other interface, or the interface would not get the address.
+// Its exit code alone proves nothing: netplan ends with 0 also if a stanza takes a member out of its bond.
 func (g *Guests) try(ctx context.Context, vm string, n *network, f netconf.File, want netconf.Static) error {
 	refused := func(p *backends.FileProblem) error {
 		return backends.Errorf(backends.KindRefused, label(vm), p.Remedy, "%s", p)
@@ -347,8 +350,10 @@ func (c candidate) judge(before, after trial, restored bool) *backends.FileProbl
 		return &backends.FileProblem{File: c.own.Path, Why: "it would change other interfaces (netplan generate): " + strings.Join(d, "; "),
 			Remedy: "Configure the address by hand and exclude the guest."}
 	}
-	if e, _ := netconf.Of(is, c.want.Name); e.File != c.own.Path || c.want.CIDR != backends.DHCP && (e.DHCP4 || !slices.Contains(e.Addresses, c.want.CIDR)) {
-		return &backends.FileProblem{File: e.File, Why: "it decides for " + c.want.Name + " after a boot, not " + c.own.Path + " (netplan generate)",
+	if e, _ := netconf.Of(is, c.want.Name); e.File != c.own.Path ||
+		c.want.CIDR != backends.DHCP && (e.DHCP4 || !slices.Contains(e.Addresses, c.want.CIDR)) {
+		return &backends.FileProblem{File: e.File, Why: "it decides for " + c.want.Name + " after a boot, not " + c.own.Path +
+			" (netplan generate)",
 			Remedy: "Remove " + c.want.Name + " from that file."}
 	}
 	return nil
@@ -375,7 +380,8 @@ func (g *Guests) tryComing(ctx context.Context, c *ssh.Conn, n *network, before 
 	for i, w := range would {
 		b.WriteString(section("try"+strconv.Itoa(i), tryScript(w.own.Path, w.own.Content)))
 	}
-	r, err := c.Run(ctx, traced(ssh.Command{What: "try the files with netplan", Script: b.String(), Limit: 2 * time.Minute, MaxOutput: 8 << 20, Sudo: true}))
+	r, err := c.Run(ctx, traced(ssh.Command{What: "try the files with netplan", Script: b.String(), Limit: 2 * time.Minute, MaxOutput: 8 << 20,
+		Sudo: true}))
 	if err != nil {
 		return // judged again before the file is written
 	}

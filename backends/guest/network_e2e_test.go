@@ -38,12 +38,14 @@ until_true 120 "networkd on the bus" networkctl reload`, ""},
 		{netconf.Ifupdown, "", "rm -f /run/network/ifstate*; ifup -a"},
 	} {
 		t.Run(string(test.system), func(t *testing.T) {
-			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
+			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24",
+				MTU: 9000, Table: 5001}
 			f, ok := netconf.FileFor(test.system, a)
 			if !ok {
 				t.Fatal("nothing to write")
 			}
-			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: backends.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
+			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: backends.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a),
+				file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
 			again := there // each turn has a nonce of its own: the watch of the first may still sleep, and then removes its directory
 			again.nonce = "3"
 			back := there
@@ -76,7 +78,8 @@ echo @end
 			for _, when := range []string{"@there", "@twice", "@again"} {
 				_, state, _ := strings.Cut(out, when+"\n")
 				state, _, _ = strings.Cut(state, "\n@")
-				for _, want := range []string{" 192.168.60.21/24 ", " mtu 9000 ", "192.168.60.0/24 dev ens224f0", "from 192.168.60.21 lookup 5001", "192.168.60.0/24 dev ens224f0 table 5001"} {
+				for _, want := range []string{" 192.168.60.21/24 ", " mtu 9000 ", "192.168.60.0/24 dev ens224f0", "from 192.168.60.21 lookup 5001",
+					"192.168.60.0/24 dev ens224f0 table 5001"} {
 					if !strings.Contains(state, want) {
 						t.Errorf("%s: no %q in\n%s", when, want, state)
 					}
@@ -91,7 +94,8 @@ echo @end
 
 // netplan takes the file for either of its renderers, and NetworkManager what netplan makes of it; systemd takes the units.
 func TestE2ENetworkFilesOfNetplanAndUnits(t *testing.T) {
-	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
+	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24",
+		MTU: 9000, Table: 5001}
 	f, _ := netconf.FileFor(netconf.Netplan, a)
 	class, classText := ClassUnit(a.MAC, 106)
 	out := inNetwork(t, networkRoot(t), map[string]string{
@@ -113,7 +117,8 @@ cp /turn/*.service ` + unitDir + `
 for u in /turn/*.service; do systemd-analyze verify "` + unitDir + `${u##*/}" 2>&1 || exit 1; done
 echo @end
 `})
-	for _, want := range []string{"MTUBytes=9000", "Address=192.168.60.21/24", "[RoutingPolicyRule]\nFrom=192.168.60.21\n", "PreferredSource=192.168.60.21\n", "Table=5001"} {
+	for _, want := range []string{"MTUBytes=9000", "Address=192.168.60.21/24", "[RoutingPolicyRule]\nFrom=192.168.60.21\n",
+		"PreferredSource=192.168.60.21\n", "Table=5001"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -139,7 +144,8 @@ func inNetwork(t *testing.T, root string, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	out, err := realtest.AsRoot(t.Context(), "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
+	out, err := realtest.AsRoot(t.Context(), "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh",
+		"testdata/network/enter.sh", root, work)
 	if err != nil || !strings.Contains(out, "@end\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -38,7 +38,8 @@ func NICNameText(mac, driver, name string) string {
 // or the file differs.
 func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	file, going := nicNameFile(s.Name)
-	f, err := n.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
+	f, err := n.g.facts(ctx, s.Target.Name,
+		ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
 	if err != nil {
 		return backends.Absent, err
 	}
@@ -65,7 +66,8 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	}
 	file, going := nicNameFile(s.Name)
 	if to.IsAbsent() {
-		return n.restore(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: file}, {Kind: backends.ItemFile, Name: going}}}, file)
+		return n.restore(ctx, vm,
+			backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: file}, {Kind: backends.ItemFile, Name: going}}}, file)
 	}
 	var name string
 	if err := to.Decode(&name); err != nil {
@@ -98,12 +100,13 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 // (systemd issue 9006).
 func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) (driver string, err error) {
 	vm, dir := s.Target.Name, ssh.QuoteAll("/sys/class/net/"+name)
-	said, err := n.g.root(ctx, vm, "look at "+name, ssh.Command{Limit: time.Minute, Script: section("udev", "systemctl is-active systemd-udevd.service") +
-		section("mac", "cat "+dir+"/address") + section("driver", "basename \"$(readlink "+dir+"/device/driver)\"") +
-		section("link", "udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p'") +
-		section("linktext", "cat \"$(udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p')\"") +
-		section("disk", "command -v update-initramfs >/dev/null 2>&1 || "+
-			"lsinitrd 2>/dev/null | grep -F \"/$(basename \"$(readlink "+dir+"/device/driver)\").ko\"; true")})
+	said, err := n.g.root(ctx, vm, "look at "+name,
+		ssh.Command{Limit: time.Minute, Script: section("udev", "systemctl is-active systemd-udevd.service") +
+			section("mac", "cat "+dir+"/address") + section("driver", "basename \"$(readlink "+dir+"/device/driver)\"") +
+			section("link", "udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p'") +
+			section("linktext", "cat \"$(udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p')\"") +
+			section("disk", "command -v update-initramfs >/dev/null 2>&1 || "+
+				"lsinitrd 2>/dev/null | grep -F \"/$(basename \"$(readlink "+dir+"/device/driver)\").ko\"; true")})
 	if err != nil {
 		return "", err
 	}
@@ -112,14 +115,16 @@ func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) 
 	file, _ := nicNameFile(s.Name)
 	link, text := strings.TrimSpace(f["link"]), strings.ToLower(f["linktext"])+"\n"
 	// netplan writes one that keeps the name (set-name) and sorts before the file of this program.
-	keeps := path.Base(link) < path.Base(file) && strings.Contains(text, "macaddress="+s.Name+"\n") && strings.Contains(text, "\nname="+strings.ToLower(name)+"\n")
+	keeps := path.Base(link) < path.Base(file) && strings.Contains(text, "macaddress="+s.Name+"\n") &&
+		strings.Contains(text, "\nname="+strings.ToLower(name)+"\n")
 	refuse := func(hint, format string, args ...any) (string, error) {
 		return "", backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
 	}
 	byHand := "Keep the name by hand, then plan again with --skip " + s.ID() + "."
 	switch {
 	case kernelName.MatchString(name):
-		return refuse("Give the interface another name in the guest first.", "the name %s cannot be tied to a MAC: the kernel may give it to another interface", name)
+		return refuse("Give the interface another name in the guest first.",
+			"the name %s cannot be tied to a MAC: the kernel may give it to another interface", name)
 	case strings.TrimSpace(f["udev"]) != "active":
 		return refuse(byHand, "systemd-udevd does not name its interfaces")
 	case strings.TrimSpace(f["mac"]) != s.Name:

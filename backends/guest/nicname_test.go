@@ -12,7 +12,8 @@ import (
 // nameOf returns the name and the MAC of the first interface of the guest.
 func (m *machine) nameOf(t *testing.T) (name, mac string) {
 	t.Helper()
-	name, mac, _ = strings.Cut(strings.TrimSpace(m.root(t, `for d in /sys/class/net/ens*; do echo "${d##*/} $(cat $d/address)"; break; done`)), " ")
+	name, mac, _ = strings.Cut(strings.TrimSpace(m.root(t, `for d in /sys/class/net/ens*; do echo "${d##*/} $(cat $d/address)"; break; done`)),
+		" ")
 	return name, mac
 }
 
@@ -75,15 +76,17 @@ func TestNICNameThatNetplanKeeps(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	name, mac := m.nameOf(t)
-	m.root(t, fmt.Sprintf(`printf '[Match]\nMACAddress=%s\n\n[Link]\nName=%s\n' >/etc/systemd/network/10-netplan-lan.link; update-initramfs -u`, mac, name))
+	m.root(t,
+		fmt.Sprintf(`printf '[Match]\nMACAddress=%s\n\n[Link]\nName=%s\n' >/etc/systemd/network/10-netplan-lan.link; update-initramfs -u`, mac,
+			name))
 	s := m.setting(backends.KindNICName, mac)
 	if err := m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestNICNameThatIsNotKept: udev applies the first matching .link file alone (systemd.link(5)), and an image of dracut that holds the driver
-// names the interface without a new file (systemd issue 9006). Nothing is written.
+// TestNICNameThatIsNotKept: udev applies the first matching .link file alone (systemd.link(5)), and an image of dracut that holds the
+// driver names the interface without a new file (systemd issue 9006). Nothing is written.
 func TestNICNameThatIsNotKept(t *testing.T) {
 	for name, c := range map[string]struct{ os, before, want string }{
 		"another file": {"debian-12",

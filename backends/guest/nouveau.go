@@ -36,7 +36,8 @@ func NouveauText() string {
 func NouveauOmitText() string { return ours + "omit_drivers+=\" nouveau \"\n" }
 
 func nouveauFacts() string {
-	return section("nouveau", "command -v update-initramfs || { [ -f /boot/initramfs-$(uname -r).img ] && command -v dracut; }; cat "+nouveauFile) +
+	return section("nouveau", "command -v update-initramfs || { [ -f /boot/initramfs-$(uname -r).img ] && command -v dracut; }; cat "+
+		nouveauFile) +
 		section("nouveau-omit", "cat "+nouveauOmit)
 }
 
@@ -114,7 +115,8 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		}
 	}
 	if now, err := n.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Find what loads nouveau in /etc/modules, /etc/modules-load.d or the kernel command line.",
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Find what loads nouveau in /etc/modules, /etc/modules-load.d or the kernel command line.",
 			"nouveau was blacklisted, but reads back as %s: %v", now, err)
 	}
 	return nil
@@ -140,7 +142,8 @@ func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) err
 }
 
 // withdraw restores a record of a file that the initial RAM disks contain too, and of its renamed file with the suffix ".going".
-func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string, renew func(context.Context, string) error) error {
+func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string,
+	renew func(context.Context, string) error) error {
 	items, err := g.readItems(ctx, vm, manifestOf(kept))
 	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {
 		return err

@@ -35,7 +35,8 @@ func TestNouveau(t *testing.T) {
 				}
 			}
 			listing := func() string {
-				return bootImage.ReplaceAllString(m.listing(t), "") + m.root(t, "ls /boot /etc/dracut.conf.d; { lsinitramfs /boot/initrd.img-* || lsinitrd; } 2>/dev/null | grep nouveau || :")
+				return bootImage.ReplaceAllString(m.listing(t), "") +
+					m.root(t, "ls /boot /etc/dracut.conf.d; { lsinitramfs /boot/initrd.img-* || lsinitrd; } 2>/dev/null | grep nouveau || :")
 			}
 			reads(backends.Absent, true)
 			before := listing()

@@ -37,9 +37,10 @@ type distributed struct {
 }
 
 // inbox matches the distribution's packages that mlnxofedinstall removes, together with packages that depend on them.
-var inbox = regexp.MustCompile(`^(rdma-core|rdma-core-devel|libibverbs.*|ibverbs-.*|librdmacm.*|rdmacm-utils|libibumad.*|libibmad.*|libibnetdisc.*|infiniband-diags.*|` +
-	`perftest|ibutils.*|libmlx[45].*|srp_daemon|srptools|ibacm|iwpmd|mstflint|opensm.*|libopensm.*|libosm.*|ucx.*|libucx.*|openmpi.*|libopenmpi.*|mpitests.*|` +
-	`python3-pyverbs|dapl.*|libdapl.*|qperf)$`)
+var inbox = regexp.MustCompile(
+	`^(rdma-core|rdma-core-devel|libibverbs.*|ibverbs-.*|librdmacm.*|rdmacm-utils|libibumad.*|libibmad.*|libibnetdisc.*|infiniband-diags.*|` +
+		`perftest|ibutils.*|libmlx[45].*|srp_daemon|srptools|ibacm|iwpmd|mstflint|opensm.*|libopensm.*|libosm.*|ucx.*|libucx.*|openmpi.*|libopenmpi.*|mpitests.*|` +
+		`python3-pyverbs|dapl.*|libdapl.*|qperf)$`)
 
 // docaVersion matches the release of DOCA in the version of doca-host.
 var docaVersion = regexp.MustCompile(`^\d+(\.\d+)+-\d+`)
@@ -49,12 +50,14 @@ var rdmaModule = regexp.MustCompile(`^(ib_|rdma_|iw_|mlx5_|mlx4_|mlxfw|rpcrdma)`
 
 // marks returns a script that prints the marks of apt-mark(8).
 func marks() string {
-	return section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") + section("hold", "command -v apt-mark >/dev/null && apt-mark showhold")
+	return section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") +
+		section("hold", "command -v apt-mark >/dev/null && apt-mark showhold")
 }
 
 func ofedScript() string {
-	return section("doca", "dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null "+
-		"&& rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
+	return section("doca",
+		"dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null "+
+			"&& rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
 		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
@@ -124,7 +127,8 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	})...)
 	others, err := p.alongside(ctx, vm, names)
 	if err == nil && len(others) > 0 {
-		err = backends.Errorf(backends.KindConflict, label(vm), "Remove it by hand if nothing needs it, or keep the distribution's drivers (remove guest.ofed from the answers).",
+		err = backends.Errorf(backends.KindConflict, label(vm),
+			"Remove it by hand if nothing needs it, or keep the distribution's drivers (remove guest.ofed from the answers).",
 			"install MLNX_OFED: it removes the distribution's RDMA packages, and with them %s", strings.Join(others, ", "))
 	}
 	return k, err
@@ -194,7 +198,8 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if !path.IsAbs(want.Archive) {
-		return backends.Errorf(backends.KindUsage, label(vm), "Set it under guest.ofed in the answers.", "install %s: the location of its archive is not known", want.Version)
+		return backends.Errorf(backends.KindUsage, label(vm), "Set it under guest.ofed in the answers.",
+			"install %s: the location of its archive is not known", want.Version)
 	}
 	now, err := m.Read(ctx, s)
 	if err != nil || now == backends.ValueOf(backends.OFEDSpec{Version: want.Version}) {
@@ -212,7 +217,8 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	progress.Report(5)
-	r, err := p.locked(ctx, vm, "install "+want.Version, ssh.Command{Script: installScript(want.Archive, want.Version), Limit: ofedLimit, MaxOutput: 8 << 20})
+	r, err := p.locked(ctx, vm, "install "+want.Version, ssh.Command{Script: installScript(want.Archive, want.Version), Limit: ofedLimit,
+		MaxOutput: 8 << 20})
 	if err != nil {
 		return err
 	}
@@ -236,7 +242,8 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	n := f.network()
 	for line := range strings.Lines(f["drivers"]) {
 		if w := strings.Fields(line); len(w) == 2 && strings.HasPrefix(w[1], "mlx") && n.management[w[0]] != "" {
-			return backends.Errorf(backends.KindConflict, label(vm), "Connect to the guest through another interface, or install MLNX_OFED by hand on its console.",
+			return backends.Errorf(backends.KindConflict, label(vm),
+				"Connect to the guest through another interface, or install MLNX_OFED by hand on its console.",
 				"install MLNX_OFED: it replaces the driver of %s, and %s", w[0], n.management[w[0]])
 		}
 	}
@@ -245,7 +252,8 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 
 // finish removes ofedWork, and makes the next command log in again, because limits.conf has changed.
 func (m mofed) finish(ctx context.Context, vm string) error {
-	_, err := m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
+	_, err := m.g.root(ctx, vm, "remove "+ofedWork,
+		ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
 	if c, cerr := m.g.conn(ctx, vm); cerr == nil {
 		c.Drop()
 	}
@@ -284,7 +292,8 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return err
 	}
-	r, err := p.locked(ctx, vm, "uninstall MLNX_OFED", ssh.Command{Script: script("ofed-uninstall.sh"), Limit: 30 * time.Minute, MaxOutput: 8 << 20})
+	r, err := p.locked(ctx, vm, "uninstall MLNX_OFED", ssh.Command{Script: script("ofed-uninstall.sh"), Limit: 30 * time.Minute,
+		MaxOutput: 8 << 20})
 	if err == nil && r.ExitCode != 0 {
 		err = failed(vm, "uninstall MLNX_OFED", r)
 	}

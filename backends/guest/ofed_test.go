@@ -38,20 +38,25 @@ func readBack(v backends.Value) backends.Value {
 // builtWith is what the table of distributions has for MLNX_OFED, as far as the installer insists on it.
 func builtWith(os, kernel string) []string {
 	if strings.HasPrefix(os, "rhel") || strings.HasPrefix(os, "rocky") {
-		return []string{"createrepo_c", "gcc", "gcc-gfortran", "kernel-devel-" + kernel, "kernel-modules-extra-" + kernel, "make", "rpm-build", "tcl", "tcsh", "tk"}
+		return []string{"createrepo_c", "gcc", "gcc-gfortran", "kernel-devel-" + kernel, "kernel-modules-extra-" + kernel, "make", "rpm-build",
+			"tcl", "tcsh", "tk"}
 	}
-	return []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" + kernel, "m4", "make", "quilt", "swig", "tcl", "tk"}
+	return []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev",
+		"linux-headers-" + kernel, "m4", "make", "quilt", "swig", "tcl", "tk"}
 }
 
 // RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
 // MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
 func TestSetupAndRollbackWithOFED(t *testing.T) {
 	testclass.Plain(t)
-	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
+	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8",
+		"rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, vf: true})
-			m.root(t, "command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils || dnf install -y rdma-core libibverbs-utils; modprobe mlx5_ib")
+			m.root(t,
+				"command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils || dnf install -y rdma-core libibverbs-utils; "+
+					"modprobe mlx5_ib")
 			m.reboot(t)
 			names := builtWith(os, m.Survey(t.Context(), m.vm).Kernel)
 			slices.Sort(names)
@@ -62,7 +67,8 @@ func TestSetupAndRollbackWithOFED(t *testing.T) {
 				{Setting: m.setting(backends.KindPackages, "ofed"), To: backends.ValueOf(backends.PackageSpec{Installed: names})},
 				{Setting: m.setting(backends.KindOFED, ""), To: ofedOf(ofedNow, system, "x86_64")},
 				{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"})},
-				{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
+				{Setting: m.setting(backends.KindPersist, ""),
+					To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
 			}, all...)
 			m.thereAndBack(t, all, "mlx5_core")
 		})
@@ -72,19 +78,24 @@ func TestSetupAndRollbackWithOFED(t *testing.T) {
 // DOCA-OFED from its local repository: what it upgrades comes back as the distribution has it.
 func TestSetupAndRollbackWithDOCA(t *testing.T) {
 	testclass.Plain(t)
-	for os, file := range map[string]string{"ubuntu-22.04": "doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb", "rhel-9": "doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"} {
+	for os, file := range map[string]string{"ubuntu-22.04": "doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb",
+		"rhel-9": "doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, vf: true})
-			m.root(t, "command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils dkms || dnf install -y rdma-core libibverbs-utils dkms; modprobe mlx5_ib")
+			m.root(t,
+				"command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils dkms || dnf install -y rdma-core libibverbs-utils dkms; "+
+					"modprobe mlx5_ib")
 			m.reboot(t)
 			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool {
 				return a.Kind == backends.KindModules || a.Kind == backends.KindPersist || a.Kind == backends.KindPackages
 			})
 			all = append([]backends.Assignment{
-				{Setting: m.setting(backends.KindOFED, ""), To: backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: "/mnt/share/ofed/" + file})},
+				{Setting: m.setting(backends.KindOFED, ""),
+					To: backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: "/mnt/share/ofed/" + file})},
 				{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"})},
-				{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
+				{Setting: m.setting(backends.KindPersist, ""),
+					To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
 			}, all...)
 			m.thereAndBack(t, all, "mlx5_core")
 		})
@@ -95,9 +106,10 @@ func TestOFEDContract(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 	missing := m.setting(backends.KindOFED, "")
 	missing.Target = backends.GuestRef("no-such-vm")
-	settertest.Run(t, settertest.Case{Setter: m.Setters()[backends.KindOFED], Setting: m.setting(backends.KindOFED, ""), Removes: true, Missing: missing,
-		Values: []backends.Value{ofedOf(ofedPast, "ubuntu22.04", "x86_64"), ofedOf(ofedNow, "ubuntu22.04", "x86_64")},
-		Same:   func(got, want backends.Value) bool { return got == readBack(want) }})
+	settertest.Run(t, settertest.Case{Setter: m.Setters()[backends.KindOFED], Setting: m.setting(backends.KindOFED, ""), Removes: true,
+		Missing: missing,
+		Values:  []backends.Value{ofedOf(ofedPast, "ubuntu22.04", "x86_64"), ofedOf(ofedNow, "ubuntu22.04", "x86_64")},
+		Same:    func(got, want backends.Value) bool { return got == readBack(want) }})
 }
 
 // Each way in which an installation ends early, in words that fit; what was touched is marked, and nothing where nothing was.
@@ -112,15 +124,28 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 		says, hint string
 		unfinished bool // the guest is rebooted then: that is not forgotten
 	}{
-		{"another system", "ubuntu-22.04", "", ofedOf(ofedNow, "debian12.1", "x86_64"), "", backends.KindPermanent, "is intended for debian12.1", "archive that is made for this guest", false},
-		{"another machine", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "aarch64"), "", backends.KindPermanent, "aarch64 architecture", "", false},
-		{"no archive", "ubuntu-22.04", "", backends.ValueOf(backends.OFEDSpec{Version: ofedNow, Archive: "/none/" + ofedNow + "-ubuntu22.04-x86_64.tgz"}), "", backends.KindPermanent, "No such file", "", false},
-		{"a broken archive", "ubuntu-22.04", "echo '<html>' >/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "", backends.KindPermanent, "not look like a tar archive", "checksum", false},
-		{"no space", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=tar,do=fail:tar: x: Cannot write: No space left on device", backends.KindPermanent, "No space left", "5 GB", false},
-		{"packages are missing", "rhel-9", "", ofedOf(ofedNow, "rhel9.2", "x86_64"), "", backends.KindPermanent, "packages that are missing: tcsh tcl tk", "CodeReady", false},
-		{"the lock is taken", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=/usr/bin/apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", backends.KindTransient, "another package manager", "unattended-upgrades", true},
-		{"the modules do not build", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=./mlnxofedinstall,do=fail:Error: mlnx-ofed-kernel-dkms installation failed!", backends.KindPermanent, "installation failed", "MLNX_OFED_LINUX.*.logs", true},
-		{"something uses RDMA", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=/etc/init.d/openibd,do=fail:rmmod: ERROR: Module mlx5_ib is in use", backends.KindTransient, "mlx5_ib is in use", "reboot it, then resume", true},
+		{"another system", "ubuntu-22.04", "", ofedOf(ofedNow, "debian12.1", "x86_64"), "", backends.KindPermanent, "is intended for debian12.1",
+			"archive that is made for this guest", false},
+		{"another machine", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "aarch64"), "", backends.KindPermanent, "aarch64 architecture", "",
+			false},
+		{"no archive", "ubuntu-22.04", "",
+			backends.ValueOf(backends.OFEDSpec{Version: ofedNow, Archive: "/none/" + ofedNow + "-ubuntu22.04-x86_64.tgz"}), "",
+			backends.KindPermanent, "No such file", "", false},
+		{"a broken archive", "ubuntu-22.04", "echo '<html>' >/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz",
+			ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "", backends.KindPermanent, "not look like a tar archive", "checksum", false},
+		{"no space", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
+			"command=tar,do=fail:tar: x: Cannot write: No space left on device", backends.KindPermanent, "No space left", "5 GB", false},
+		{"packages are missing", "rhel-9", "", ofedOf(ofedNow, "rhel9.2", "x86_64"), "", backends.KindPermanent,
+			"packages that are missing: tcsh tcl tk", "CodeReady", false},
+		{"the lock is taken", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
+			"command=/usr/bin/apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)",
+			backends.KindTransient, "another package manager", "unattended-upgrades", true},
+		{"the modules do not build", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
+			"command=./mlnxofedinstall,do=fail:Error: mlnx-ofed-kernel-dkms installation failed!", backends.KindPermanent, "installation failed",
+			"MLNX_OFED_LINUX.*.logs", true},
+		{"something uses RDMA", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
+			"command=/etc/init.d/openibd,do=fail:rmmod: ERROR: Module mlx5_ib is in use", backends.KindTransient, "mlx5_ib is in use",
+			"reboot it, then resume", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -187,9 +212,12 @@ func TestOFEDTrustsNoOtherUser(t *testing.T) {
 					t.Fatalf("%s: %+v, %v", script, r, err)
 				}
 			}
-			user("mkdir -p /var/tmp/rdma-setup-ofed/" + name + " && echo " + spec.Version + " >/var/tmp/rdma-setup-ofed/installed && cd /var/tmp/rdma-setup-ofed/" + name +
-				" && printf '#!/bin/sh\\ntouch /root/owned\\n' >mlnxofedinstall && chmod 755 mlnxofedinstall && cp /usr/bin/sleep /home/ops/mlnxofedinstall")
-			user("! mkdir /var/lib/rdma-setup 2>/dev/null && ! ln -s /home/ops /var/lib/rdma-setup 2>/dev/null && ! mkdir /run/rdma-setup 2>/dev/null")
+			user("mkdir -p /var/tmp/rdma-setup-ofed/" + name + " && echo " + spec.Version +
+				" >/var/tmp/rdma-setup-ofed/installed && cd /var/tmp/rdma-setup-ofed/" + name +
+				" && printf '#!/bin/sh\\ntouch /root/owned\\n' >mlnxofedinstall && chmod 755 mlnxofedinstall && cp /usr/bin/sleep " +
+				"/home/ops/mlnxofedinstall")
+			user("! mkdir /var/lib/rdma-setup 2>/dev/null && ! ln -s /home/ops /var/lib/rdma-setup 2>/dev/null && ! mkdir /run/rdma-setup " +
+				"2>/dev/null")
 			other := make(chan error, 1)
 			go func() {
 				_, err := m.Run(t.Context(), m.vm, ssh.Command{Script: "/home/ops/mlnxofedinstall 600", Limit: time.Hour})
@@ -202,7 +230,8 @@ func TestOFEDTrustsNoOtherUser(t *testing.T) {
 			if now, err := m.Setters()[backends.KindOFED].Read(t.Context(), s); err != nil || now != readBack(to) {
 				t.Errorf("it is %s, %v", now, err)
 			}
-			if got := m.root(t, "ls -d /root/owned /var/tmp/rdma-setup-ofed/"+name+" 2>/dev/null; pkill mlnxofedinstall; ps"); !strings.HasPrefix(got, "/var/tmp/rdma-setup-ofed/"+name+"\n") {
+			if got := m.root(t, "ls -d /root/owned /var/tmp/rdma-setup-ofed/"+name+" 2>/dev/null; pkill mlnxofedinstall; ps"); !strings.HasPrefix(
+				got, "/var/tmp/rdma-setup-ofed/"+name+"\n") {
 				t.Errorf("there are: %s", got)
 			}
 			<-other
@@ -217,7 +246,8 @@ func TestOFEDTrustsNoOtherUser(t *testing.T) {
 func TestOFEDRemovesNothingElse(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 	m.root(t, "apt-get install -y rdma-core nfs-rdma-tools")
-	_, err := m.Setters()[backends.KindOFED].(backends.Keeper).Keep(t.Context(), m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64"))
+	_, err := m.Setters()[backends.KindOFED].(backends.Keeper).Keep(t.Context(), m.setting(backends.KindOFED, ""),
+		ofedOf(ofedNow, "ubuntu22.04", "x86_64"))
 	if backends.KindOf(err) != backends.KindConflict || !strings.Contains(err.Error(), "nfs-rdma-tools") {
 		t.Errorf("%v", err)
 	}
@@ -225,7 +255,9 @@ func TestOFEDRemovesNothingElse(t *testing.T) {
 
 func TestSurveyReportsArchives(t *testing.T) {
 	files := []string{"/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", "/mnt/share/ofed", "/mnt/it's not $HOME"}
-	m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{Archives: func() []string { return files }, Packages: []string{"linux-headers-KERNEL", "linux-modules-KERNEL"}}})
+	m := newMachine(t,
+		config{os: "ubuntu-22.04", options: guest.Options{Archives: func() []string { return files },
+			Packages: []string{"linux-headers-KERNEL", "linux-modules-KERNEL"}}})
 	g := m.Survey(t.Context(), m.vm)
 	if !g.Archives[files[0]] || g.Archives[files[1]] || g.Archives[files[2]] || len(g.Archives) != 3 {
 		t.Errorf("%v", g.Archives)
@@ -254,7 +286,8 @@ func TestOFEDRestoresVersions(t *testing.T) {
 	m.fault(t, "command=apt-cache madison libibverbs1,do=fail:N: Unable to locate package libibverbs1")
 	var lost backends.Unobtainable
 	err = k.Restore(t.Context(), s, kept, nil)
-	if d := m.differs(t, backends.Assignment{Setting: s, To: to}, kept); !errors.As(err, &lost) || !slices.Equal(lost.Names, []string{"libibverbs1"}) || !lost.Only(d) || len(d) != 1 {
+	if d := m.differs(t, backends.Assignment{Setting: s, To: to}, kept); !errors.As(err, &lost) ||
+		!slices.Equal(lost.Names, []string{"libibverbs1"}) || !lost.Only(d) || len(d) != 1 {
 		t.Errorf("%v; there differ %v", err, d)
 	}
 	m.world.Faults.Clear()

@@ -79,7 +79,8 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 }
 
 func unreadPackages(vm string) error {
-	return backends.Errorf(backends.KindTransient, label(vm), "Check dpkg-query -W or rpm -q rpm in the guest.", "its packages cannot be read: the package manager does not answer")
+	return backends.Errorf(backends.KindTransient, label(vm), "Check dpkg-query -W or rpm -q rpm in the guest.",
+		"its packages cannot be read: the package manager does not answer")
 }
 
 // Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes exactly
@@ -101,7 +102,8 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err := p.refresh(ctx, s.Target.Name, m); err != nil {
 		return backends.Kept{}, err
 	}
-	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{What: "simulate the installation of packages", Script: m.Simulate(missing), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{What: "simulate the installation of packages", Script: m.Simulate(missing), Sudo: true,
+		Limit: 5 * time.Minute})
 	if err != nil {
 		return backends.Kept{}, err
 	}

@@ -13,8 +13,12 @@ import (
 // repositories no longer have it.
 func TestUpgradedDependenciesAreRestored(t *testing.T) {
 	for os, c := range map[string]struct{ name, version, set, other, fault, query string }{
-		"ubuntu-22.04": {"libibverbs1", "38.0-1", "ibverbs-utils", "ethtool", "command=apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --no-install-recommends --allow-downgrades,do=fail:E: Version '38.0-1' for 'libibverbs1' was not found", "dpkg-query -W -f '${Version}' libibverbs1"},
-		"rocky-9":      {"libibverbs", "37.1-1.el9", "libibverbs-utils", "ethtool", "command=dnf -y downgrade,do=fail:No match for argument: libibverbs-37.1-1.el9", "rpm -q --qf '%{VERSION}-%{RELEASE}' libibverbs"},
+		"ubuntu-22.04": {"libibverbs1", "38.0-1", "ibverbs-utils", "ethtool",
+			"command=apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold " +
+				"--no-install-recommends --allow-downgrades,do=fail:E: Version '38.0-1' for 'libibverbs1' was not found",
+			"dpkg-query -W -f '${Version}' libibverbs1"},
+		"rocky-9": {"libibverbs", "37.1-1.el9", "libibverbs-utils", "ethtool",
+			"command=dnf -y downgrade,do=fail:No match for argument: libibverbs-37.1-1.el9", "rpm -q --qf '%{VERSION}-%{RELEASE}' libibverbs"},
 	} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -23,7 +27,8 @@ func TestUpgradedDependenciesAreRestored(t *testing.T) {
 			m.root(t, "command -v apt-mark >/dev/null && apt-mark auto "+c.name+" || :")
 			marked := marks()
 			set := m.Setters()[backends.KindPackages]
-			a := backends.Assignment{Setting: m.setting(backends.KindPackages, "rdma"), To: backends.ValueOf(backends.PackageSpec{Installed: []string{c.set}})}
+			a := backends.Assignment{Setting: m.setting(backends.KindPackages, "rdma"),
+				To: backends.ValueOf(backends.PackageSpec{Installed: []string{c.set}})}
 			k, _ := backends.As[backends.Keeper](set)
 			kept, err := k.Keep(t.Context(), a.Setting, a.To)
 			if err != nil {
@@ -65,7 +70,8 @@ func TestUpgradedDependenciesAreRestored(t *testing.T) {
 			}
 			// Up again, though the version of another one is nowhere to be had: that one is named, and it alone.
 			kept = backends.Kept{Items: []backends.Item{
-				{Kind: backends.ItemPackage, Name: c.name, State: backends.ValueOf(moved)}, {Kind: backends.ItemPackage, Name: c.other, State: backends.ValueOf("0.1-1")}}}
+				{Kind: backends.ItemPackage, Name: c.name, State: backends.ValueOf(moved)},
+				{Kind: backends.ItemPackage, Name: c.other, State: backends.ValueOf("0.1-1")}}}
 			if err = k.Restore(t.Context(), a.Setting, kept, nil); !errors.As(err, &lost) || !slices.Equal(lost.Names, []string{c.other}) {
 				t.Errorf("%v does not name %s alone", err, c.other)
 			}

@@ -283,11 +283,13 @@ func (g *Guests) renewRAMDisk(ctx context.Context, vm string) error {
 
 // renewEveryRAMDisk renews them also if dracut makes them.
 func (g *Guests) renewEveryRAMDisk(ctx context.Context, vm string) error {
-	return g.renewBy(ctx, vm, "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; exit; fi\n"+script("dracut.sh"))
+	return g.renewBy(ctx, vm, "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; exit; fi\n"+
+		script("dracut.sh"))
 }
 
 func (g *Guests) renewBy(ctx context.Context, vm, script string) error {
-	_, err := g.change(ctx, vm, step{what: "rebuild the initial RAM disk", keep: true, Command: ssh.Command{Script: script, Limit: initramfsLimit}})
+	_, err := g.change(ctx, vm, step{what: "rebuild the initial RAM disk", keep: true,
+		Command: ssh.Command{Script: script, Limit: initramfsLimit}})
 	return err
 }
 

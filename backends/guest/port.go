@@ -63,7 +63,9 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	if d.State == want {
 		return nil
 	}
-	r, err := p.g.step(ctx, vm, step{what: "bring the port of " + d.Name + " up", Command: ssh.Command{Script: portScript(*d, p.g.options.Settle), Limit: 2*time.Minute + 4*p.g.options.Settle}})
+	r, err := p.g.step(ctx, vm,
+		step{what: "bring the port of " + d.Name + " up", Command: ssh.Command{Script: portScript(*d, p.g.options.Settle),
+			Limit: 2*time.Minute + 4*p.g.options.Settle}})
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,8 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	case strings.Contains(said, "new Call Trace"):
 		return moduleError(vm, r)
 	case strings.Contains(r.Stdout, "no carrier"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "Check that the VM's adapter is connected and that the port group's uplink has a link.",
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Check that the VM's adapter is connected and that the port group's uplink has a link.",
 			"the port of %s stays down: %s has no carrier", d.Name, d.Interface)
 	}
 	if said == "" {
@@ -121,7 +124,8 @@ func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.Ve
 		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
 	}
 	if pci == "" {
-		return refuse("load the driver of the card in the guest, and connect one of its ports", "the guest has no RDMA device, or several of which none is active")
+		return refuse("load the driver of the card in the guest, and connect one of its ports",
+			"the guest has no RDMA device, or several of which none is active")
 	}
 	i := slices.IndexFunc(given, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
 	var at []string
@@ -138,6 +142,7 @@ func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.Ve
 	}
 	return refuse("look for pciBridgeN.pciSlotNumber and pciPassthruN.pciSlotNumber in the VM's advanced settings: with the VM off, remove "+
 		"those that were set by hand, and run rdma-setup apply again",
-		"no RDMA device of the guest is behind the PCI bridge %s, where slot %d of the card at %s leads (KB 311606); RDMA devices of the guest: %s",
+		"no RDMA device of the guest is behind the PCI bridge %s, where slot %d of the card at %s leads (KB 311606); RDMA devices of "+
+			"the guest: %s",
 		given[i].GuestBridge(), given[i].Slot, pci, have)
 }

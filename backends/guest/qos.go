@@ -61,7 +61,8 @@ func qosFacts() string {
 	return section("qos", script("qos-show.sh")) + section("qos-units", qosUnit.facts())
 }
 
-var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosUnit.script) + ` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
+var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosUnit.script) +
+	` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
 
 // qosOf returns the current and the persistent state of the port with a MAC; nil if nothing can be read and nothing of this
 // program exists.
@@ -133,10 +134,12 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if want.Priority < 0 || want.Priority >= priorities || want.DSCP < 0 || want.DSCP > 63 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "priority %d with DSCP %d is not a valid traffic class", want.Priority, want.DSCP)
+		return backends.Errorf(backends.KindUsage, label(vm), "", "priority %d with DSCP %d is not a valid traffic class", want.Priority,
+			want.DSCP)
 	}
 	if now == nil || len(now.PFC) == 0 && now.DSCP == nil {
-		return backends.Errorf(backends.KindRefused, label(vm), "Install iproute2 5.11 or later (dcb), or MLNX_OFED (mlnx_qos). A VF has no PFC settings of its own.",
+		return backends.Errorf(backends.KindRefused, label(vm),
+			"Install iproute2 5.11 or later (dcb), or MLNX_OFED (mlnx_qos). A VF has no PFC settings of its own.",
 			"PFC of %s cannot be read: neither mlnx_qos nor dcb shows it", mac)
 	}
 	unit, text := QoSUnit(mac, want)
@@ -148,7 +151,8 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if now, err := p.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Compare with: mlnx_qos -i DEV, or dcb pfc show dev DEV.", "PFC was set, but reads back as %s: %v", now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "Compare with: mlnx_qos -i DEV, or dcb pfc show dev DEV.",
+			"PFC was set, but reads back as %s: %v", now, err)
 	}
 	return nil
 }
@@ -256,7 +260,8 @@ func (p portQoS) Restore(ctx context.Context, s backends.Setting, kept backends.
 // back sets the port with the arguments of qos.sh, if there are any, and restores the files.
 func (p portQoS) back(ctx context.Context, vm, mac string, args []string, kept backends.Kept) error {
 	if args != nil {
-		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac, ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})
+		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac, ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...),
+			Limit: 2 * time.Minute})
 		if err != nil {
 			return err
 		}

@@ -21,12 +21,16 @@ func TestPortQoS(t *testing.T) {
 		before, half string
 		says         string // of the port, once it is set
 	}{
-		"dcb":                       {half: "rm /usr/local/sbin/rdma-setup-qos", says: "dscp-prio 26:3"},
-		"dcb, set before":           {before: "dcb app replace dev $nic dscp-prio 26:4 48:6; dcb pfc set dev $nic prio-pfc all:off 4:on", half: "systemctl disable $unit", says: "26:3 48:6"},
-		"dcb, another DSCP before":  {before: "dcb app replace dev $nic dscp-prio 48:6", half: "rm /etc/systemd/system/$unit", says: "26:3 48:6"},
-		"mlnx_qos":                  {ofed: true, half: "mlnx_qos -i $nic --pfc=0,0,0,0,0,0,0,0", says: "Priority trust state: dscp"},
-		"mlnx_qos, ECN was off":     {ofed: true, before: "echo 0 >/sys/class/net/$nic/ecn/roce_np/enable/3; echo 0 >/sys/class/net/$nic/ecn/roce_rp/enable/3", half: "mlnx_qos -i $nic --trust=pcp", says: "enable/3:1"},
-		"mlnx_qos, DSCP was mapped": {ofed: true, before: "mlnx_qos -i $nic --trust=dscp --dscp2prio=set,26,5", half: "rm /etc/systemd/system/multi-user.target.wants/$unit", says: "dscp:31,30,29,28,27,26,"},
+		"dcb": {half: "rm /usr/local/sbin/rdma-setup-qos", says: "dscp-prio 26:3"},
+		"dcb, set before": {before: "dcb app replace dev $nic dscp-prio 26:4 48:6; dcb pfc set dev $nic prio-pfc all:off 4:on",
+			half: "systemctl disable $unit", says: "26:3 48:6"},
+		"dcb, another DSCP before": {before: "dcb app replace dev $nic dscp-prio 48:6", half: "rm /etc/systemd/system/$unit", says: "26:3 48:6"},
+		"mlnx_qos":                 {ofed: true, half: "mlnx_qos -i $nic --pfc=0,0,0,0,0,0,0,0", says: "Priority trust state: dscp"},
+		"mlnx_qos, ECN was off": {ofed: true,
+			before: "echo 0 >/sys/class/net/$nic/ecn/roce_np/enable/3; echo 0 >/sys/class/net/$nic/ecn/roce_rp/enable/3",
+			half:   "mlnx_qos -i $nic --trust=pcp", says: "enable/3:1"},
+		"mlnx_qos, DSCP was mapped": {ofed: true, before: "mlnx_qos -i $nic --trust=dscp --dscp2prio=set,26,5",
+			half: "rm /etc/systemd/system/multi-user.target.wants/$unit", says: "dscp:31,30,29,28,27,26,"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +38,8 @@ func TestPortQoS(t *testing.T) {
 			show := showDCB
 			if c.ofed {
 				show = showOFED
-				if err := m.Setters()[backends.KindOFED].Set(t.Context(), m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64"), nil); err != nil {
+				if err := m.Setters()[backends.KindOFED].Set(t.Context(), m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
+					nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -46,7 +51,8 @@ func TestPortQoS(t *testing.T) {
 			m.root(t, nic+c.before)
 			state := func() string { return m.listing(t) + m.root(t, nic+show+" || :") }
 			before := state()
-			a := backends.Assignment{Setting: m.setting(backends.KindPortQoS, m.group), To: backends.ValueOf(backends.QoSSpec{Priority: 3, DSCP: 26, ECN: true})}
+			a := backends.Assignment{Setting: m.setting(backends.KindPortQoS, m.group),
+				To: backends.ValueOf(backends.QoSSpec{Priority: 3, DSCP: 26, ECN: true})}
 			set := m.Setters()[a.Kind]
 			k, _ := backends.As[backends.Keeper](set)
 			kept, err := k.Keep(t.Context(), a.Setting, a.To)
@@ -59,7 +65,8 @@ func TestPortQoS(t *testing.T) {
 			if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
 				t.Fatal(err)
 			}
-			if out := m.root(t, nic+show); !strings.Contains(out, c.says) || !strings.Contains(out, "3:on") && !strings.Contains(out, "enabled     0   0   0   1   0   0   0   0") {
+			if out := m.root(t, nic+show); !strings.Contains(out, c.says) ||
+				!strings.Contains(out, "3:on") && !strings.Contains(out, "enabled     0   0   0   1   0   0   0   0") {
 				t.Errorf("set, the port is\n%s", out)
 			}
 			if c.before == "" { // what only lives in the port does not come back

@@ -66,11 +66,13 @@ func TestScriptBindsByWhatWorks(t *testing.T) {
 		"no file":                   {accepts, accepts, "", "8-15", 2, ""},
 	} {
 		dir := t.TempDir()
-		files := map[string]string{"bin/true": ":", "bin/readlink": "exit 1", "sys/class/infiniband/mlx5_0/fw_ver": "1", "sys/devices/system/node/node0/cpulist": c.cpus}
+		files := map[string]string{"bin/true": ":", "bin/readlink": "exit 1", "sys/class/infiniband/mlx5_0/fw_ver": "1",
+			"sys/devices/system/node/node0/cpulist": c.cpus}
 		if c.nodes > 1 {
 			files["sys/devices/system/node/node1/cpulist"] = c.cpus
 		}
-		for file, text := range map[string]string{"bin/numactl": c.numactl, "bin/taskset": c.taskset, "sys/class/infiniband/mlx5_0/device/numa_node": c.node} {
+		for file, text := range map[string]string{"bin/numactl": c.numactl, "bin/taskset": c.taskset,
+			"sys/class/infiniband/mlx5_0/device/numa_node": c.node} {
 			if text != "" {
 				files[file] = text
 			}

@@ -70,7 +70,8 @@ func guarded(s step) string {
 	case s.undo:
 		keep = "undo"
 	}
-	return script("guard.sh", workDir, lockDir, s.what, strconv.Itoa(max(1, int(limit/time.Second))), keep, sum, body, assets.Script("step.sh"))
+	return script("guard.sh", workDir, lockDir, s.what, strconv.Itoa(max(1, int(limit/time.Second))), keep, sum, body,
+		assets.Script("step.sh"))
 }
 
 // waiting is how long a step waits for another one at most: as long as an installation of MLNX_OFED may take.
@@ -123,14 +124,16 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 		}
 	case begun:
 	case r.ExitCode == exitBusy:
-		return r, backends.Errorf(backends.KindTransient, label(vm), "Check what is still running (ps ax in the guest), then run rdma-setup resume.",
+		return r, backends.Errorf(backends.KindTransient, label(vm),
+			"Check what is still running (ps ax in the guest), then run rdma-setup resume.",
 			"%s: another step of rdma-setup is still running in the guest", s.what)
 	case r.ExitCode == exitWatched:
 		return r, backends.Errorf(backends.KindTransient, label(vm),
 			"Find out in the guest why systemd does not stop it (systemctl list-units 'rdma-setup-watch-*'), then run rdma-setup resume.",
 			"%s: systemd does not stop the watch over an earlier change of an address", s.what)
 	case r.ExitCode == exitUntrusted:
-		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what, lastLines(r.Stderr, 1))
+		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what,
+			lastLines(r.Stderr, 1))
 	}
 	return r, err
 }

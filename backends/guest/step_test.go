@@ -111,7 +111,8 @@ func TestWorkingDirectoryOfAnotherUser(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "/run/rdma-setup is not a directory of root") || backends.HintOf(err) == "" {
 			t.Errorf("%s: %v", before, err)
 		}
-		if made := m.root(t, "ls /home/ops/x /etc/security/limits.d 2>/dev/null || :"); strings.Contains(made, "60-rdma") || strings.Contains(made, "step.") {
+		if made := m.root(t, "ls /home/ops/x /etc/security/limits.d 2>/dev/null || :"); strings.Contains(made, "60-rdma") ||
+			strings.Contains(made, "step.") {
 			t.Errorf("%s: made %s", before, made)
 		}
 	}

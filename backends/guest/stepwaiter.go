@@ -124,7 +124,8 @@ func (d *stepWaiter) Restore(ctx context.Context, s backends.Setting, kept backe
 // operation is not retried, because it may have caused the restart. The time since the boot is the first number of /proc/uptime
 // (proc_uptime(5)). If the answer took so long that it does not tell, the open connection is asked again.
 func (d *stepWaiter) restarted(ctx context.Context, s backends.Setting, began time.Time, err error) error {
-	if backends.KindOf(err) != backends.KindPermanent || s.Kind == backends.KindNouveau || s.Kind == backends.KindRestart { // which reboots the guest itself
+	// which reboots the guest itself
+	if backends.KindOf(err) != backends.KindPermanent || s.Kind == backends.KindNouveau || s.Kind == backends.KindRestart {
 		return err
 	}
 	vm := s.Target.Name
@@ -138,7 +139,8 @@ func (d *stepWaiter) restarted(ctx context.Context, s backends.Setting, began ti
 		}
 		if up < took.Seconds()-0.01 { // it has two decimals
 			return backends.Errorf(backends.KindPermanent, label(vm),
-				strings.TrimSpace("Find out why it restarted (its events in vCenter; last -x in the guest), then run rdma-setup resume. "+backends.HintOf(err)),
+				strings.TrimSpace("Find out why it restarted (its events in vCenter; last -x in the guest), then run rdma-setup resume. "+
+					backends.HintOf(err)),
 				"it has restarted during this step: %s", strings.TrimPrefix(err.Error(), label(vm)+": "))
 		}
 	}

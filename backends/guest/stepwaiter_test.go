@@ -12,5 +12,6 @@ func TestStepWaiterIsADecorator(t *testing.T) {
 	// It is known that nothing runs on one target of the suite.
 	g := New(nil, func(string) (ssh.Target, bool) { return ssh.Target{}, false }, nil, Options{})
 	g.idle[settertest.Target] = true
-	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &stepWaiter{backends.Wrapped{Setter: s}, g} }})
+	settertest.RunDecorator(t,
+		settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &stepWaiter{backends.Wrapped{Setter: s}, g} }})
 }

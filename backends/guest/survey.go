@@ -18,8 +18,8 @@ import (
 // mark begins a section of the survey's output. No tool prints it.
 const mark = "\x1e#"
 
-// Survey reads every fact of a guest in at most two remote commands, and lets netplan judge what would be written in another. It never fails: if the guest cannot be read, Error says why;
-// facts of missing tools are absent. Only the kernel's release is required.
+// Survey reads every fact of a guest in at most two remote commands, and lets netplan judge what would be written in another. It never
+// fails: if the guest cannot be read, Error says why; facts of missing tools are absent. Only the kernel's release is required.
 func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	out := backends.Guest{VM: vm}
 	c, err := g.conn(ctx, vm)
@@ -51,7 +51,8 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	n := f.fill(&out, g.options)
 	if !kernelRelease.MatchString(out.Kernel) {
 		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
-			"Log in to the guest as the same user and run uname -r.", "uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
+			"Log in to the guest as the same user and run uname -r.",
+			"uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
 	}
 	if m, ok := pkgman.For(path.Base(f.line("managers"))); ok {
 		g.managers.Store(vm, m)

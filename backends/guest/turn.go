@@ -108,7 +108,8 @@ func (t turn) script(watch, settle time.Duration) string {
 	back := script("address-back.sh", t.dir(), t.file, tmp, t.nic.Name, t.address, activate, rule)
 	return script("address-set.sh", t.dir(), workDir, t.unit(), assets.Script("address-watch.sh"), seconds(watch), back, t.end(), activate,
 		t.file, tmp, mode, owner, t.content, t.nic.Name,
-		t.address, strconv.Itoa(t.mtu), strings.Join(t.stale, " "), strings.Join(t.back, " "), down, seconds(settle), strconv.Itoa(looks), rule, strings.Join(t.rules, " "))
+		t.address, strconv.Itoa(t.mtu), strings.Join(t.stale, " "), strings.Join(t.back, " "), down, seconds(settle), strconv.Itoa(looks), rule,
+		strings.Join(t.rules, " "))
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }

@@ -95,9 +95,11 @@ func (b box) eventually(what string, is func() bool) {
 const planFile = "etc/netplan/60-rdma-setup-RDMA-PG.yaml"
 
 func newTurn(nonce string) turn {
-	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
+	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24",
+		MTU: 9000}
 	f, _ := netconf.FileFor(netconf.Netplan, a)
-	return turn{nonce: nonce, system: netconf.Netplan, nic: a.NIC, slug: "RDMA-PG", file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU}
+	return turn{nonce: nonce, system: netconf.Netplan, nic: a.NIC, slug: "RDMA-PG", file: f.Path, content: f.Content, address: a.CIDR,
+		mtu: a.MTU}
 }
 
 func TestUnconfirmedAddressChangeIsUndone(t *testing.T) {
@@ -118,8 +120,10 @@ func TestUnconfirmedAddressChangeIsUndone(t *testing.T) {
 				t.Error("nobody watches")
 			}
 			b.eventually("the watch has gone", func() bool { return b.read("run/address-RDMA-PG-a/watch") == "none" })
-			if b.read(planFile) != old || b.read("addresses") != "" || b.read("sys/ens224f0/mtu") != "1500\n" || b.read("sys/ens224f0/flags") != "0x1002\n" {
-				t.Errorf("left: file %q, addresses %q, MTU %q, flags %q", b.read(planFile), b.read("addresses"), b.read("sys/ens224f0/mtu"), b.read("sys/ens224f0/flags"))
+			if b.read(planFile) != old || b.read("addresses") != "" || b.read("sys/ens224f0/mtu") != "1500\n" ||
+				b.read("sys/ens224f0/flags") != "0x1002\n" {
+				t.Errorf("left: file %q, addresses %q, MTU %q, flags %q", b.read(planFile), b.read("addresses"), b.read("sys/ens224f0/mtu"),
+					b.read("sys/ens224f0/flags"))
 			}
 			if out, err := b.run(turn.confirm()); err == nil {
 				t.Errorf("confirmed too late, and nobody complains: %s", out)

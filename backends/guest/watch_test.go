@@ -58,10 +58,13 @@ func (m *machine) unconfirmed(t *testing.T) {
 // ofWatch lists what is left of a watch: its unit, its processes and its directory.
 func (m *machine) ofWatch(t *testing.T) string {
 	t.Helper()
-	return m.root(t, "systemctl list-units --all --no-legend 'rdma-setup-watch-*'; pgrep -f '^/bin/sh /run/[r]dma-setup/address-'; ls -d /run/rdma-setup 2>/dev/null || :")
+	return m.root(t,
+		"systemctl list-units --all --no-legend 'rdma-setup-watch-*'; pgrep -f '^/bin/sh /run/[r]dma-setup/address-'; ls -d /run/rdma-setup "+
+			"2>/dev/null || :")
 }
 
-const killWatch = "pkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-' && while systemctl list-units 'rdma-setup-watch-*' | grep -q running; do sleep 0.01; done"
+const killWatch = "pkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-' && while systemctl list-units 'rdma-setup-watch-*' | grep -q " +
+	"running; do sleep 0.01; done"
 
 // Only the run that sets an address can compare the other interfaces with before. If it was killed before it confirmed the address, the
 // run that continues undoes the change at once, and a reader waits until the watch has: nothing of the watch is left then.

@@ -19,14 +19,17 @@ func TestPassedThroughCardThatTheGuestDoesNotReport(t *testing.T) {
 		given      []backends.AssignedDevice
 		want, hint string
 	}{
-		{"0000:58:00.0", card(192), "no RDMA device of the guest is behind the PCI bridge 0000:00:16.0, where slot 192 of the card at 0000:58:00.0 leads (KB 311606); " +
-			"RDMA devices of the guest: mlx5_0 behind 0000:00:18.0, mlx5_1 behind no bridge", "pciBridgeN.pciSlotNumber"},
-		{"0000:58:00.0", card(0), "cannot tell which RDMA device is the card at 0000:58:00.0: its PCI slot in the VM is 0", "power the VM off and on"},
+		{"0000:58:00.0", card(192),
+			"no RDMA device of the guest is behind the PCI bridge 0000:00:16.0, where slot 192 of the card at 0000:58:00.0 leads (KB 311606); " +
+				"RDMA devices of the guest: mlx5_0 behind 0000:00:18.0, mlx5_1 behind no bridge", "pciBridgeN.pciSlotNumber"},
+		{"0000:58:00.0", card(0), "cannot tell which RDMA device is the card at 0000:58:00.0: its PCI slot in the VM is 0",
+			"power the VM off and on"},
 		{"0000:58:00.0", nil, "the VM does not have the card at 0000:58:00.0", "apply again"},
 		{"", nil, "the guest has no RDMA device", "load the driver"},
 	} {
 		err := notSeen("vm-01", c.pci, c.given, seen)
-		if !strings.Contains(err.Error(), c.want) || !strings.Contains(backends.HintOf(err), c.hint) || backends.KindOf(err) != backends.KindRefused {
+		if !strings.Contains(err.Error(), c.want) || !strings.Contains(backends.HintOf(err), c.hint) ||
+			backends.KindOf(err) != backends.KindRefused {
 			t.Errorf("%v\nhint: %s", err, backends.HintOf(err))
 		}
 	}

@@ -19,7 +19,8 @@ type WrittenFile struct {
 
 // Written returns the files with which this program sets up a guest to have the facts of g, for a guest whose network is configured by
 // system. The files of a setting that is only partly there leave it partly there. Settings that are not persistent, packages and the files
-// of packages and of what was built are not included. name returns the name of the settings of an interface: its port group, or that of a card (backends.HCAName);
+// of packages and of what was built are not included. name returns the name of the settings of an interface: its port group, or that of a
+// card (backends.HCAName);
 // "" for an interface that this program has not configured.
 func Written(g *backends.Guest, system netconf.System, name func(*backends.Interface) string) []WrittenFile {
 	var w written

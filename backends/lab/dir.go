@@ -97,7 +97,8 @@ func (l *Lab) write(k key, authority []byte) error {
 
 // answers returns the answers file for a mode, with all hosts and VMs of the lab.
 func (l *Lab) answers(mode string) ([]byte, error) {
-	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote, "number": func(i int) int { return i + 1 }}).ParseFS(templates, "answers.yaml.tmpl")
+	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote, "number": func(i int) int { return i + 1 }}).
+		ParseFS(templates, "answers.yaml.tmpl")
 	if err != nil {
 		return nil, err
 	}

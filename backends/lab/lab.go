@@ -92,7 +92,8 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 		}
 	}
 	o.Secrets.AuthorizedKey = key.authorized
-	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Shutdown: o.Shutdown, Task: o.TaskTime, Commands: o.Commands}
+	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Shutdown: o.Shutdown, Task: o.TaskTime,
+		Commands: o.Commands}
 	if o.Found != nil {
 		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets, Unlogged: o.Unlogged}, o.Found)
 	} else {

@@ -156,7 +156,8 @@ func TestAnswers(t *testing.T) {
 		}
 		if len(a.VMs) != 5 {
 			t.Errorf("%s: %d VMs", mode, len(a.VMs))
-		} else if v := a.VMs[4]; v.Name != "vm-05" || v.IP != "192.168.50.15/24" || v.Guest.Address != "127.0.0.1" || v.Guest.Port == 0 || v.Guest.User == "" {
+		} else if v := a.VMs[4]; v.Name != "vm-05" || v.IP != "192.168.50.15/24" || v.Guest.Address != "127.0.0.1" || v.Guest.Port == 0 ||
+			v.Guest.User == "" {
 			t.Errorf("%s: VM %+v", mode, v)
 		}
 	}
@@ -277,7 +278,8 @@ func TestEachPackageHasABelief(t *testing.T) {
 	beliefs, _, _ := strings.Cut(string(text), "\n## Scenarios\n")
 	row := regexp.MustCompile("(?m)^\\| [^|]+ \\| `([a-z_/]+\\.go)` \\| [^|]+ \\| [^|]+ \\|$")
 	rows, named := row.FindAllStringSubmatch(beliefs, -1), map[string]bool{".": true} // the package lab only combines the others
-	if all := strings.Count(beliefs, "\n| ") - 2*strings.Count(beliefs, "\n| belief | where | source | second witness |\n"); len(rows) != all || all < 80 {
+	if all := strings.Count(beliefs, "\n| ") - 2*strings.Count(beliefs, "\n| belief | where | source | second witness |\n"); len(
+		rows) != all || all < 80 {
 		t.Errorf("%d of %d rows are whole", len(rows), all)
 	}
 	for _, r := range rows {

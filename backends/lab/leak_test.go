@@ -114,7 +114,8 @@ func ask(t *testing.T, l *lab.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: "ubuntu", Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: "ubuntu", Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+		HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,9 @@ func ask(t *testing.T, l *lab.Lab) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if out, err := s.CombinedOutput("read -r name < /etc/hostname; while read -r l; do echo $l; done < /etc/hosts | head -n 1; cat < /etc/passwd >/dev/null\ncat <<EOF\n$name\nEOF"); err != nil {
+	if out, err := s.CombinedOutput(
+		"read -r name < /etc/hostname; while read -r l; do echo $l; done < /etc/hosts | head -n 1; cat < /etc/passwd >/dev/null\ncat " +
+			"<<EOF\n$name\nEOF"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -21,16 +21,19 @@ func TestFirmwareOfCard(t *testing.T) {
 		untrusted bool
 		want      string // version, or text of the refusal
 	}{
-		"older firmware":                  {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": image}, true, "16.35.8008"},
-		"an older branch":                 {"MT_0000000009", "16.28.9999", map[string]string{"MT_0000000009": image}, false, "16.35.8008"},
-		"the same":                        {"MT_0000000009", "16.35.8008", map[string]string{"MT_0000000009": image}, true, "16.35.8008"},
-		"newer than the file":             {"MT_0000000009", "16.36.1002", map[string]string{"MT_0000000009": image}, true, "16.36.1002"},
-		"another board of the maker":      {"MT_0000000011", "16.35.4030", map[string]string{"MT_0000000009": image}, false, "16.35.4030"},
-		"that, for untrusted VMs":         {"MT_0000000011", "16.35.4030", map[string]string{"MT_0000000009": image}, true, "PSID MT_0000000011) would have firmware 16.35.4030"},
-		"an OEM's board without its file": {"DEL0000000027", "16.26.6000", map[string]string{"MT_0000000009": image}, false, "comes from the server's vendor alone"},
-		"an OEM's board with its file":    {"DEL0000000027", "16.26.6000", map[string]string{"MT_0000000009": image, "DEL0000000027": image}, true, "16.35.8008"},
-		"a file that is vulnerable too":   {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": half}, true, "CVE-2025-33207"},
-		"that, for trusted VMs":           {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": half}, false, "16.35.8002"},
+		"older firmware":             {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": image}, true, "16.35.8008"},
+		"an older branch":            {"MT_0000000009", "16.28.9999", map[string]string{"MT_0000000009": image}, false, "16.35.8008"},
+		"the same":                   {"MT_0000000009", "16.35.8008", map[string]string{"MT_0000000009": image}, true, "16.35.8008"},
+		"newer than the file":        {"MT_0000000009", "16.36.1002", map[string]string{"MT_0000000009": image}, true, "16.36.1002"},
+		"another board of the maker": {"MT_0000000011", "16.35.4030", map[string]string{"MT_0000000009": image}, false, "16.35.4030"},
+		"that, for untrusted VMs": {"MT_0000000011", "16.35.4030", map[string]string{"MT_0000000009": image}, true,
+			"PSID MT_0000000011) would have firmware 16.35.4030"},
+		"an OEM's board without its file": {"DEL0000000027", "16.26.6000", map[string]string{"MT_0000000009": image}, false,
+			"comes from the server's vendor alone"},
+		"an OEM's board with its file": {"DEL0000000027", "16.26.6000", map[string]string{"MT_0000000009": image, "DEL0000000027": image}, true,
+			"16.35.8008"},
+		"a file that is vulnerable too": {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": half}, true, "CVE-2025-33207"},
+		"that, for trusted VMs":         {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": half}, false, "16.35.8002"},
 	} {
 		b := nic.Burn{Files: row.files, Vendor: "15b3", Device: "1017", Untrusted: row.untrusted}
 		got, err := b.Resolve("esx-01", "0000:3b:00.0", backends.FirmwareImage{PSID: row.psid, Version: row.has})
@@ -38,7 +41,8 @@ func TestFirmwareOfCard(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if version := strings.HasPrefix(row.want, "16."); version && said != row.want || !version && (err == nil || !strings.Contains(said, row.want)) {
+		if version := strings.HasPrefix(row.want, "16."); version && said != row.want ||
+			!version && (err == nil || !strings.Contains(said, row.want)) {
 			t.Errorf("%s: %s, want %s", name, said, row.want)
 		}
 		if writes := got.Version != row.has; err == nil && writes != (got.File != "") {

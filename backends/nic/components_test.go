@@ -54,14 +54,16 @@ func TestPackagesForTheRelease(t *testing.T) {
 		{"8.0 U3", "8.0.3", all, "4.25.0.802-0 " + nmst802, ""},
 		{"9.0: the closest", "9.0.0", all, "4.25.0.802-0 " + nmst802, ""},
 		{"8.0: an update is not another generation", "8.0.0", all[2:4], "4.25.0.802-0 " + nmst802, ""},
-		{"8.0: before the update it was made for", "8.0.0", named("4.26.1.6-0", "4.26.1.6-1OEM.802.0.0.21974771", "4.24.0.72-0", "4.24.0.72-1OEM.800.1.0.20613240"),
+		{"8.0: before the update it was made for", "8.0.0", named("4.26.1.6-0", "4.26.1.6-1OEM.802.0.0.21974771", "4.24.0.72-0",
+			"4.24.0.72-1OEM.800.1.0.20613240"),
 			"4.24.0.72-0 4.24.0.72-1OEM.800.1.0.20613240", ""},
 		{"one version for two releases", "8.0.3", named("4.34.1.10-0", "4.34.1.10-1OEM.703.0.0.18644231", "4.34.1.10-1OEM.800.1.0.20613240"),
 			"4.34.1.10-0 4.34.1.10-1OEM.800.1.0.20613240", ""},
 		{"only later ones", "6.7.0", all[4:], "4.25.0.703-0", "nmst (those named are for a later ESXi: " + nmst703 + ")"},
 		{"unknown ESXi", "", all[:2], "4.14.0.105-0 " + nmst65, ""},
 	} {
-		sys := &backends.HostSystem{VIBs: backends.FactOf(map[string]backends.VIB{}), NextVIBs: backends.FactOf(map[string]backends.VIB{}), Offers: c.offers}
+		sys := &backends.HostSystem{VIBs: backends.FactOf(map[string]backends.VIB{}), NextVIBs: backends.FactOf(map[string]backends.VIB{}),
+			Offers: c.offers}
 		install, lacking, _ := nic.Needed(nic.Of("nmlx5_core"), sys, c.esxi, true)
 		var got []string
 		for _, i := range install {

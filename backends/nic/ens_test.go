@@ -18,14 +18,17 @@ func TestEnhancedDataPath(t *testing.T) {
 		mode, says   string
 		excluded     bool
 	}{
-		{"Intel, irdman 1.4.4.0 release notes", "icen", false, &no, "(ENS, poll mode)", "RDMA of icen is not available in it (Intel, irdman 1.4.4.0 release notes)", true},
+		{"Intel, irdman 1.4.4.0 release notes", "icen", false, &no, "(ENS, poll mode)",
+			"RDMA of icen is not available in it (Intel, irdman 1.4.4.0 release notes)", true},
 		{"NVIDIA does not say", "nmlx5_core", false, &yes, "(ENS, interrupt mode)", "not documented (unverified)", false},
 		{"NVIDIA, VFs with driver 4.17.15.16", "nmlx5_core", true, nil, "is not known)", "no VFs are created in it", false},
-		{"Broadcom does not say", "bnxtnet", false, &yes, "(ENS, interrupt mode)", "whether RDMA of bnxtnet works in it is not documented (unverified)", false},
+		{"Broadcom does not say", "bnxtnet", false, &yes, "(ENS, interrupt mode)",
+			"whether RDMA of bnxtnet works in it is not documented (unverified)", false},
 		{"Broadcom does not say, VFs", "bnxtnet", true, &yes, "(ENS, interrupt mode)", "not documented (unverified)", false},
 	} {
 		says, excluded := nic.ENS(c.driver, c.vfs)
-		if mode := (backends.Member{ENS: true, Interrupt: c.interrupt}).DataPath(); !strings.Contains(says, c.says) || excluded != c.excluded || !strings.Contains(mode, c.mode) {
+		if mode := (backends.Member{ENS: true, Interrupt: c.interrupt}).DataPath(); !strings.Contains(says, c.says) || excluded != c.excluded ||
+			!strings.Contains(mode, c.mode) {
 			t.Errorf("%s: %s, excluded %t, in %s", c.name, says, excluded, mode)
 		}
 	}

@@ -180,13 +180,16 @@ func BIOSHelp(vendor string) string {
 	v := strings.ToLower(vendor)
 	switch {
 	case strings.Contains(v, "dell"):
-		return "enable SR-IOV Global: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; racadm jobqueue create BIOS.Setup.1-1; racadm serveraction powercycle"
+		return "enable SR-IOV Global: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; racadm jobqueue create BIOS.Setup.1-1; " +
+			"racadm serveraction powercycle"
 	case strings.Contains(v, "hp"):
-		return "enable SR-IOV and Intel VT-d (AMD IOMMU): ilorest set Sriov=Enabled --selector=Bios. and ilorest commit, then power-cycle; or RBSU > Virtualization Options"
+		return "enable SR-IOV and Intel VT-d (AMD IOMMU): ilorest set Sriov=Enabled --selector=Bios. and ilorest commit, then power-cycle; or " +
+			"RBSU > Virtualization Options"
 	case strings.Contains(v, "supermicro"):
 		return "enable SR-IOV Support under Advanced > PCIe/PCI/PnP Configuration and VT-d under Chipset > IIO, then power-cycle"
 	}
-	return "enable SR-IOV and VT-d (AMD: IOMMU) in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set " +
+	return "enable SR-IOV and VT-d (AMD: IOMMU) in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: " +
+		"ilorest set " +
 		"Sriov=Enabled; Supermicro: PCIe/PCI/PnP > SR-IOV Support), then power-cycle"
 }
 

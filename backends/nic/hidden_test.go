@@ -12,7 +12,8 @@ import (
 // mode; none of the other PCI functions could become a pNIC.
 func vpi(list string) *backends.Host {
 	h := &backends.Host{
-		NICs: []backends.NIC{{Device: "vmnic0", PCI: "0000:1a:00.0", Driver: "nmlx5_core"}, {Device: "vmnic1", PCI: "0000:5e:00.0", Driver: "nmlx5_core"}},
+		NICs: []backends.NIC{{Device: "vmnic0", PCI: "0000:1a:00.0", Driver: "nmlx5_core"},
+			{Device: "vmnic1", PCI: "0000:5e:00.0", Driver: "nmlx5_core"}},
 		PCI: []backends.PCIDevice{
 			{Address: "0000:1a:00.0", Vendor: "15b3", Device: "1015", Class: "0200"},
 			{Address: "0000:3b:00.0", Vendor: "15b3", Device: "1017", Class: "0207", Name: "ConnectX-5"},
@@ -66,7 +67,8 @@ func TestVFsOfPortsToCome(t *testing.T) {
 	} {
 		h := vpi(c.list)
 		will := nic.WithHidden(h, []string{"0000:3b:00.0"})
-		params, err := nic.WithVFs(will, nic.Of("nmlx5_core"), nil, nic.Wish{VFs: map[string]int{"0000:3b:00.0": 8}, Used: map[string]int{"0000:5e:00.0": 3}})
+		params, err := nic.WithVFs(will, nic.Of("nmlx5_core"), nil,
+			nic.Wish{VFs: map[string]int{"0000:3b:00.0": 8}, Used: map[string]int{"0000:5e:00.0": 3}})
 		if err != nil || params["max_vfs"] != c.want {
 			t.Errorf("%s: max_vfs=%s, want %s (%v)", name, params["max_vfs"], c.want, err)
 		}

@@ -162,7 +162,8 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 		return f.RoCE().NoDevice
 	}
 	on := strings.TrimSuffix(strings.Repeat("1,", len(Ports(h, f))), ",")
-	return "enable RDMA on each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " + f.RoCE().Enable + "=" + on +
+	return "enable RDMA on each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " +
+		f.RoCE().Enable + "=" + on +
 		" (" + f.RoCE().Source + ")"
 }
 
@@ -183,7 +184,8 @@ func (Known) IWARP(n *backends.NIC) string {
 	if f == nil || f.RoCE().Mode == "" {
 		return ""
 	}
-	return "set the protocol of module " + f.RoCE().Mode + " back to RoCE v2, its default (esxcli system module parameters list -m " + f.RoCE().Mode + " names the parameter), and reboot the host (" +
+	return "set the protocol of module " + f.RoCE().Mode + " back to RoCE v2, its default (esxcli system module parameters list -m " +
+		f.RoCE().Mode + " names the parameter), and reboot the host (" +
 		f.RoCE().Source + ")"
 }
 

@@ -24,7 +24,8 @@ func eachCard() *backends.Host {
 			{Device: "vmnic4", Driver: "bnxtnet", PCI: "0000:d8:00.1"},
 		},
 		System: &backends.HostSystem{Modules: map[string]backends.Fact[backends.Module]{
-			"nmlx5_core": known("max_vfs", "pfctx", "pfcrx", "trust_state", "ecn"), "nmlx5_rdma": known("dscp_force"), "icen": known("max_vfs"), "irdman": known(), "bnxtnet": known(), "bnxtroce": known(),
+			"nmlx5_core": known("max_vfs", "pfctx", "pfcrx", "trust_state", "ecn"), "nmlx5_rdma": known("dscp_force"), "icen": known("max_vfs"),
+			"irdman": known(), "bnxtnet": known(), "bnxtroce": known(),
 		}},
 	}
 }
@@ -40,7 +41,8 @@ func TestFamilies(t *testing.T) {
 	}{
 		{"nmlx5_core", "15b3", "nmlx5_rdma", []string{"0000:3b:00.0", "0000:3b:00.1"}, "", true, true},
 		{"icen", "8086", "irdman", []string{"0000:5e:00.0", "0000:5e:00.1"}, "drivers/infiniband/hw/irdma", false, false},
-		{"bnxtnet", "14e4", "bnxtroce", []string{"0000:d8:00.0", "0000:d8:00.1"}, "NetXtreme-E User's Manual, Broadcom, UG100, SR-IOV", false, false},
+		{"bnxtnet", "14e4", "bnxtroce", []string{"0000:d8:00.0", "0000:d8:00.1"}, "NetXtreme-E User's Manual, Broadcom, UG100, SR-IOV", false,
+			false},
 	} {
 		f := nic.Of(c.driver)
 		if f == nil || nic.OfCard(c.vendor) != f || f.RDMA() != c.rdma || f.Name() == "" || f.Cards() == "" || len(f.VIBs()) == 0 {
@@ -81,8 +83,9 @@ func TestE810(t *testing.T) {
 		set  func(*backends.NIC)
 		says string
 	}{
-		"RDMA is off in icen": {func(n *backends.NIC) { n.RDMADevice, n.RoCEv2 = "", false }, "esxcli system module parameters set -a -m icen -p RDMA=1,1 "},
-		"iWARP":               {func(n *backends.NIC) { n.RoCEv2, n.IWARP = false, true }, "set the protocol of module irdman back to RoCE v2"},
+		"RDMA is off in icen": {func(n *backends.NIC) { n.RDMADevice, n.RoCEv2 = "", false },
+			"esxcli system module parameters set -a -m icen -p RDMA=1,1 "},
+		"iWARP": {func(n *backends.NIC) { n.RoCEv2, n.IWARP = false, true }, "set the protocol of module irdman back to RoCE v2"},
 		"RoCE v1 is not there, which needs no module": {func(n *backends.NIC) { n.RoCEv2 = false }, "choose another pNIC"},
 	} {
 		h := eachCard()
@@ -92,7 +95,8 @@ func TestE810(t *testing.T) {
 			t.Errorf("%s: %+v", name, v.Main())
 		}
 	}
-	for version, want := range map[string]string{"1.3.3.0-1OEM.700.1.0.15843807": "1.4.0.20", "1.4.0.20-1OEM.700.1.0.15843807": "", "1.14.2.0-1OEM.800.1.0.20613240": ""} {
+	for version, want := range map[string]string{"1.3.3.0-1OEM.700.1.0.15843807": "1.4.0.20", "1.4.0.20-1OEM.700.1.0.15843807": "",
+		"1.14.2.0-1OEM.800.1.0.20613240": ""} {
 		if got := nic.TooOld(&backends.NIC{Driver: "icen", DriverVersion: version}); got != want {
 			t.Errorf("icen %s is older than %q, want %q", version, got, want)
 		}
@@ -112,7 +116,9 @@ func TestNetXtremeE(t *testing.T) {
 	}
 	h.NICs[0].RDMADevice, h.NICs[0].RoCEv2 = "", false
 	c := backends.ChoosePNIC(h, backends.PNICWish{Drivers: nic.Known{}})
-	if m := c.Verdicts[0].Main(); c.Chosen != nil || !strings.Contains(m.Remedy, "load module bnxtroce, and enable RDMA for the port in the card's NVRAM") || !strings.Contains(m.Remedy, "(unverified)") {
+	if m := c.Verdicts[0].Main(); c.Chosen != nil ||
+		!strings.Contains(m.Remedy, "load module bnxtroce, and enable RDMA for the port in the card's NVRAM") ||
+		!strings.Contains(m.Remedy, "(unverified)") {
 		t.Errorf("without: chosen %v, %+v", c.Chosen, m)
 	}
 	if nic.MayBeOff(h) || nic.RDMAOff(h, &h.NICs[0]) {
@@ -203,10 +209,13 @@ func TestConnectX(t *testing.T) {
 		t.Errorf("%v %v", params, err)
 	}
 	keys, err := nic.FirmwareKeys(f, []nic.Port{{PCI: "0000:3b:00.0", VFs: 8}, {PCI: "0000:3b:00.1"}})
-	if err != nil || nic.FirmwareWhy(f, keys) != "LINK_TYPE_P1=2 where the card has it, LINK_TYPE_P2=2 where the card has it, NUM_OF_VFS at least 9, SRIOV_EN=1" {
+	if err != nil ||
+		nic.FirmwareWhy(f,
+			keys) != "LINK_TYPE_P1=2 where the card has it, LINK_TYPE_P2=2 where the card has it, NUM_OF_VFS at least 9, SRIOV_EN=1" {
 		t.Errorf("%s %v", nic.FirmwareWhy(f, keys), err)
 	}
-	if got := nic.FirmwareCommand("3b:00.0", map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9"}); got != "/opt/mellanox/bin/mlxconfig -d 3b:00.0 -y set NUM_OF_VFS=9 SRIOV_EN=1" {
+	if got := nic.FirmwareCommand("3b:00.0",
+		map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9"}); got != "/opt/mellanox/bin/mlxconfig -d 3b:00.0 -y set NUM_OF_VFS=9 SRIOV_EN=1" {
 		t.Errorf("%q", got)
 	}
 }
@@ -218,10 +227,12 @@ func TestMergeFirmware(t *testing.T) {
 	if err != nil || got["NUM_OF_VFS"] != "16" || got["SRIOV_EN"] != "1" || len(got) != 2 {
 		t.Errorf("%v %v", got, err)
 	}
-	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", want, map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
+	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", want,
+		map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
 		t.Errorf("a card without NUM_OF_VFS: %v", err)
 	}
-	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", map[string]string{"ATS_ENABLED": "1"}, map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
+	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", map[string]string{"ATS_ENABLED": "1"},
+		map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
 		t.Errorf("a card without ATS: %v", err)
 	}
 }
@@ -232,10 +243,12 @@ func TestNoFirmwareTools(t *testing.T) {
 	if f == nil || f.Firmware() != nil {
 		t.Fatal("E810 has firmware tools: nothing is tried")
 	}
-	if keys, err := nic.FirmwareKeys(f, []nic.Port{{PCI: "0000:3b:00.0", VFs: 8}}); err == nil || len(keys) > 0 || !strings.Contains(err.Error(), "no firmware tools for driver icen") {
+	if keys, err := nic.FirmwareKeys(f, []nic.Port{{PCI: "0000:3b:00.0", VFs: 8}}); err == nil || len(keys) > 0 ||
+		!strings.Contains(err.Error(), "no firmware tools for driver icen") {
 		t.Errorf("%v %v", keys, err)
 	}
-	if nic.OEM(f, "DEL0000000004") || nic.FirmwareWhy(f, map[string]string{"SRIOV_EN": "1"}) != "SRIOV_EN=1" || len(nic.Tools(f)) > 0 || !nic.ToolsRun(f, &backends.HostSystem{}) {
+	if nic.OEM(f, "DEL0000000004") || nic.FirmwareWhy(f, map[string]string{"SRIOV_EN": "1"}) != "SRIOV_EN=1" || len(nic.Tools(f)) > 0 ||
+		!nic.ToolsRun(f, &backends.HostSystem{}) {
 		t.Error("a family without tools has an OEM's board, or tools that have to run")
 	}
 	if nic.OEM(nil, "DEL0000000004") || !nic.OEM(nic.Of("nmlx5_core"), "DEL0000000004") || nic.OEM(nic.Of("nmlx5_core"), "MT_0000000009") {

@@ -107,10 +107,12 @@ func Hidden(h *backends.Host) []backends.NIC {
 	for _, d := range h.PCI {
 		f := OfCard(d.Vendor)
 		is := func(n backends.NIC) bool { return strings.EqualFold(n.PCI, d.Address) }
-		if f == nil || len(h.NICs) == 0 || d.Enabled || d.Active || !slices.Contains(f.Functions(), d.Device) || h.LeadsToNVSwitch(d.Address) || slices.ContainsFunc(h.NICs, is) {
+		if f == nil || len(h.NICs) == 0 || d.Enabled || d.Active || !slices.Contains(f.Functions(), d.Device) || h.LeadsToNVSwitch(d.Address) ||
+			slices.ContainsFunc(h.NICs, is) {
 			continue
 		}
-		n := backends.NIC{Device: d.Address, PCI: d.Address, Vendor: d.Vendor, PCIDeviceID: d.Device, Model: d.Name, NUMA: d.NUMA, Roles: []string{}}
+		n := backends.NIC{Device: d.Address, PCI: d.Address, Vendor: d.Vendor, PCIDeviceID: d.Device, Model: d.Name, NUMA: d.NUMA,
+			Roles: []string{}}
 		n.Hidden = "is a PCI function without a driver"
 		if d.Class == infiniband { // its driver once it is set to Ethernet
 			n.Hidden, n.Driver = speaksIB, f.Driver()
@@ -212,7 +214,8 @@ func PortCommands(q backends.QoSSpec) (ofed string, iproute []string) {
 	bits := strings.Split("0,0,0,0,0,0,0,0", ",")
 	bits[min(max(q.Priority, 0), len(bits)-1)] = "1"
 	return "mlnx_qos -i DEV --trust=dscp --pfc=" + strings.Join(bits, ","),
-		[]string{fmt.Sprintf("dcb app replace dev DEV dscp-prio %d:%d", q.DSCP, q.Priority), fmt.Sprintf("dcb pfc set dev DEV prio-pfc all:off %d:on", q.Priority)}
+		[]string{fmt.Sprintf("dcb app replace dev DEV dscp-prio %d:%d", q.DSCP, q.Priority),
+			fmt.Sprintf("dcb pfc set dev DEV prio-pfc all:off %d:on", q.Priority)}
 }
 
 // BufferCommands give a priority a receive buffer of its own (NVIDIA, Quality of Service (QoS); dcb-buffer(8)). This program does

@@ -43,11 +43,12 @@ func TestMaxVFs(t *testing.T) {
 	}{
 		"RoCE SR-IOV Setup and Performance Study: two cards": {[]nic.Port{lx0, lx1, cx0, cx1}, "", "0,0,8,7"},
 		"KB 309346: order of PCI, not of the list":           {[]nic.Port{cx1, lx1, cx0, lx0}, "", "0,0,8,7"},
-		"cards the other way round":                          {[]nic.Port{{PCI: "0000:5e:00.0", VFs: -1}, {PCI: "0000:5e:00.1", VFs: -1}, cx0, cx1}, "", "8,7,0,0"},
-		"another card's entries stay":                        {[]nic.Port{lx0, lx1, cx0, cx1}, "2,3", "2,3,8,7"},
-		"bus above 9 is hexadecimal":                         {[]nic.Port{{PCI: "0000:af:00.0", VFs: 1}, {PCI: "0000:5e:00.0", VFs: 2}}, "", "2,1"},
-		"segment first, and short addresses":                 {[]nic.Port{{PCI: "0001:02:00.0", VFs: 1}, {PCI: "ff:00.0", VFs: 2}}, "", "2,1"},
-		"a single number was for the first port":             {[]nic.Port{lx0, cx0}, "4", "4,8"},
+		"cards the other way round": {[]nic.Port{{PCI: "0000:5e:00.0", VFs: -1}, {PCI: "0000:5e:00.1", VFs: -1}, cx0,
+			cx1}, "", "8,7,0,0"},
+		"another card's entries stay":            {[]nic.Port{lx0, lx1, cx0, cx1}, "2,3", "2,3,8,7"},
+		"bus above 9 is hexadecimal":             {[]nic.Port{{PCI: "0000:af:00.0", VFs: 1}, {PCI: "0000:5e:00.0", VFs: 2}}, "", "2,1"},
+		"segment first, and short addresses":     {[]nic.Port{{PCI: "0001:02:00.0", VFs: 1}, {PCI: "ff:00.0", VFs: 2}}, "", "2,1"},
+		"a single number was for the first port": {[]nic.Port{lx0, cx0}, "4", "4,8"},
 	} {
 		if got, err := nic.MaxVFs(rules, c.ports, c.current); err != nil || got != c.want {
 			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
@@ -57,7 +58,8 @@ func TestMaxVFs(t *testing.T) {
 		ports   []nic.Port
 		current string
 	}{
-		"function twice": {[]nic.Port{cx0, cx0}, ""}, "no address": {[]nic.Port{{PCI: "vmnic2"}}, ""}, "no numbers": {[]nic.Port{cx0}, "a,b"}, "too many": {[]nic.Port{{PCI: "3b:00.0", VFs: 200}}, ""},
+		"function twice": {[]nic.Port{cx0, cx0}, ""}, "no address": {[]nic.Port{{PCI: "vmnic2"}}, ""}, "no numbers": {[]nic.Port{cx0}, "a,b"},
+		"too many": {[]nic.Port{{PCI: "3b:00.0", VFs: 200}}, ""},
 	} {
 		if got, err := nic.MaxVFs(rules, c.ports, c.current); err == nil {
 			t.Errorf("%s: %q", name, got)

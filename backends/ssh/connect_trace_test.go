@@ -23,7 +23,8 @@ func TestTraceShowsLogins(t *testing.T) {
 		"wrong password": {change: func(c *ssh.Config) { c.Password = say("wrong-4711") }, want: []string{"refused: password"}},
 		"nothing to try": {change: func(c *ssh.Config) { c.Password = nil }, want: []string{"refused: nothing to try"}},
 		"unknown host":   {change: func(c *ssh.Config) { c.KnownHosts = nil }, want: []string{"the host key is not known: " + s.addr}},
-		"hung up once":   {server: func() { s.mu.Lock(); s.hangups = 1; s.mu.Unlock() }, want: []string{"the server closed the connection", "ok"}},
+		"hung up once": {server: func() { s.mu.Lock(); s.hangups = 1; s.mu.Unlock() },
+			want: []string{"the server closed the connection", "ok"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := trusting(t, s)

@@ -151,7 +151,8 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, 
 		err = p.explain(ctx, t, e, clock, err)
 		if login.given != "" && errors.Is(err, errHungUp) {
 			// The server may count the password as a failure: it is not sent again.
-			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err), "%s closed the connection when it received the password", e.address())
+			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err),
+				"%s closed the connection when it received the password", e.address())
 		}
 		return nil, err
 	}
@@ -213,8 +214,10 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *attempt
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return unreachable("Check the address and the routes.", "there is no route to %s", addr)
 	case errors.As(err, &algorithms):
-		return unreachable("The server offers only algorithms that are no longer secure. Update it; until then, --ssh-weak allows them for one run.",
-			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Excerpt(strings.Join(algorithms.RequestedAlgorithms, ", ")))
+		return unreachable(
+			"The server offers only algorithms that are no longer secure. Update it; until then, --ssh-weak allows them for one run.",
+			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What,
+			Excerpt(strings.Join(algorithms.RequestedAlgorithms, ", ")))
 	case hungUp(err):
 		return unreachable("Check the server's log. sshd closes connections when MaxStartups is exceeded or the client is blocked.",
 			"connect to %s: %w", addr, errHungUp)

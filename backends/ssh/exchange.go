@@ -65,7 +65,8 @@ func (x *exchange) start() error {
 	}
 	if err != nil {
 		close(x.over)
-		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost, Excerpt(err.Error()))
+		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost,
+			Excerpt(err.Error()))
 	}
 	go x.feed(stdin)
 	return nil
@@ -181,7 +182,8 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 			return r, x.conn.ended(ctx)
 		}
 		if errors.As(waited, &missing) && x.out.begun && !x.line.dies(time.Second) {
-			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w", ErrConnectionLost)
+			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w",
+				ErrConnectionLost)
 		}
 		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Check the machine, then resume.", "%w", ErrConnectionLost)
 	case x.out.begun:
@@ -191,5 +193,6 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	}
 	said := Excerpt(string(x.err.noise) + " " + string(x.out.noise))
 	return r, backends.Errorf(backends.KindPermission, x.conn.target.String(),
-		fmt.Sprintf("Give %s a login shell that can start /bin/sh.", x.conn.User()), "the login shell of %s did not run the command: %s", x.conn.User(), said)
+		fmt.Sprintf("Give %s a login shell that can start /bin/sh.", x.conn.User()), "the login shell of %s did not run the command: %s",
+		x.conn.User(), said)
 }

@@ -118,9 +118,12 @@ func (l *login) changed(name string, key ssh.PublicKey, want []xknownhosts.Known
 		known[i] = fmt.Sprintf("%s %s (%s:%d)", k.Key.Type(), ssh.FingerprintSHA256(k.Key), k.Filename, k.Line)
 	}
 	return backends.Errorf(backends.KindAuth, l.target.String(),
-		fmt.Sprintf("If the machine was reinstalled, verify its key on its console, then run: ssh-keygen -f %s -R %s. Otherwise somebody may be intercepting the connection.",
+		fmt.Sprintf(
+			"If the machine was reinstalled, verify its key on its console, then run: ssh-keygen -f %s -R %s. Otherwise somebody may be "+
+				"intercepting the connection.",
 			Quote(want[0].Filename), Quote(knownhosts.Normalize(name))),
-		"the host key of %s has changed: the known key is %s, it now presents %s %s", name, strings.Join(known, ", "), key.Type(), ssh.FingerprintSHA256(key))
+		"the host key of %s has changed: the known key is %s, it now presents %s %s", name, strings.Join(known, ", "), key.Type(),
+		ssh.FingerprintSHA256(key))
 }
 
 func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) error {
@@ -132,7 +135,8 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 		return backends.Errorf(backends.KindAuth, l.target.String(), "", "ask about the host key of %s: %w", name, err)
 	}
 	if !yes {
-		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.addKeyHint(), "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
+		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.addKeyHint(), "the host key of %s (%s) was not accepted", name,
+			ssh.FingerprintSHA256(key))
 	}
 	if err := l.pool.remember(name, key); err != nil {
 		return backends.Errorf(backends.KindAuth, l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
@@ -142,7 +146,9 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 
 // addKeyHint says how to verify and add the key of a host that is contacted for the first time.
 func (p *Pool) addKeyHint() string {
-	return fmt.Sprintf("Compare the key with `ssh-keygen -lf` on the machine's console. Then run the command on a terminal, which asks and remembers the key, or add the key to %s.", p.knownFile())
+	return fmt.Sprintf(
+		"Compare the key with `ssh-keygen -lf` on the machine's console. Then run the command on a terminal, which asks and remembers the key, "+
+			"or add the key to %s.", p.knownFile())
 }
 
 func (p *Pool) knownFile() string {

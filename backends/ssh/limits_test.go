@@ -44,8 +44,9 @@ func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 	host, port, _ := strings.Cut(s.addr, ":")
 	writeFile(t, at("good"), "Host vm-01\n  Port "+port+"\n", 0o600)
 	writeFile(t, at("50-redhat.conf"), "Match final all\n  HostName 192.0.2.3\nHost vm-01\n  HostName "+host+"\n", 0o600)
-	c.SSHConfig = []string{writeFile(t, at("config"), "Include "+at("*.conf")+"\nMatch exec \"test -e /vpn\"\n  HostName 192.0.2.1\n  Include /dev/zero\n"+
-		"Match host vm-01 user root\n  HostName 192.0.2.2\nHost *\n  Include "+at("good")+"\nMatch host vm-01\n  HostName 192.0.2.4\n", 0o600)}
+	c.SSHConfig = []string{writeFile(t, at("config"),
+		"Include "+at("*.conf")+"\nMatch exec \"test -e /vpn\"\n  HostName 192.0.2.1\n  Include /dev/zero\n"+
+			"Match host vm-01 user root\n  HostName 192.0.2.2\nHost *\n  Include "+at("good")+"\nMatch host vm-01\n  HostName 192.0.2.4\n", 0o600)}
 	var warned []string
 	c.Warn = func(line string) { warned = append(warned, line) }
 	target := s.target("vm-01")
@@ -55,7 +56,8 @@ func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	if got := strings.Join(warned, "\n"); len(warned) != 3 || !strings.Contains(got, `"Match final all"`) || !strings.Contains(got, `the block "Match exec \"test -e /vpn\"" is ignored`) ||
+	if got := strings.Join(warned, "\n"); len(warned) != 3 || !strings.Contains(got, `"Match final all"`) ||
+		!strings.Contains(got, `the block "Match exec \"test -e /vpn\"" is ignored`) ||
 		!strings.Contains(got, `"Match host vm-01 user root"`) {
 		t.Errorf("warnings:\n%s", got)
 	}
@@ -90,7 +92,8 @@ func TestOpenKeyIsIgnored(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.Keys = []string{"/dev/zero"}
-	if _, err = newPool(t, c).Dial(t.Context(), s.target("vm-01")); err == nil || !strings.Contains(err.Error(), "limit for a private key is 1 MiB") {
+	if _, err = newPool(t, c).Dial(t.Context(), s.target("vm-01")); err == nil ||
+		!strings.Contains(err.Error(), "limit for a private key is 1 MiB") {
 		t.Errorf("/dev/zero: %v", err)
 	}
 }

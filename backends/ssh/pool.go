@@ -185,7 +185,8 @@ type line struct {
 const maxSessions = 8
 
 func newLink(p *Pool, e endpoint, t Target) *link {
-	return &link{pool: p, endpoint: e, target: t, lock: make(chan struct{}, 1), sudoTurn: make(chan struct{}, 1), sessions: make(chan struct{}, maxSessions)}
+	return &link{pool: p, endpoint: e, target: t, lock: make(chan struct{}, 1), sudoTurn: make(chan struct{}, 1),
+		sessions: make(chan struct{}, maxSessions)}
 }
 
 func (l *link) current() *line {

@@ -9,7 +9,8 @@ import (
 )
 
 func FuzzQuote(f *testing.F) {
-	for _, s := range []string{"", "a b", "it's", "$(reboot)", "`id`", "-n", "\\", "a\nb", "\xff\xfe", "'''", "!$&;|<>*?[]{}~#", "\u202e\u0000x"} {
+	for _, s := range []string{"", "a b", "it's", "$(reboot)", "`id`", "-n", "\\", "a\nb", "\xff\xfe", "'''", "!$&;|<>*?[]{}~#",
+		"\u202e\u0000x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

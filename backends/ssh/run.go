@@ -189,8 +189,9 @@ func (l *login) trace(began time.Time, err error) {
 		return
 	}
 	p.config.Trace(backends.Call{
-		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh connect", Target: fmt.Sprintf("%s (%s)", l.target, l.endpoint.address()), Started: began,
-		Took: l.clock.worked(began), Outcome: l.outcome(err), Payload: "user=" + l.endpoint.user,
+		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh connect", Target: fmt.Sprintf("%s (%s)", l.target, l.endpoint.address()),
+		Started: began,
+		Took:    l.clock.worked(began), Outcome: l.outcome(err), Payload: "user=" + l.endpoint.user,
 	})
 }
 
@@ -218,7 +219,8 @@ func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	}
 	script := cmd.script()
 	call := backends.Call{
-		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh " + cmp.Or(cmd.What, program(script)), Target: c.target.String(), Started: began, Took: time.Since(began),
+		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh " + cmp.Or(cmd.What, program(script)), Target: c.target.String(), Started: began,
+		Took: time.Since(began),
 		Sent: int64(len(script) + len(cmd.Stdin)), Received: int64(len(r.Stdout) + len(r.Stderr)), Payload: Excerpt(script),
 	}
 	if cmd.Sudo {
@@ -259,4 +261,5 @@ func program(script string) string {
 	return "sh"
 }
 
-var builtin = []string{".", ":", "cd", "command", "echo", "eval", "exec", "export", "for", "if", "case", "printf", "read", "set", "test", "trap", "unset", "until", "while"}
+var builtin = []string{".", ":", "cd", "command", "echo", "eval", "exec", "export", "for", "if", "case", "printf", "read", "set", "test",
+	"trap", "unset", "until", "while"}

@@ -23,7 +23,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
 	noisy := filepath.Join(t.TempDir(), "noisy")
-	if err := os.WriteFile(noisy, []byte("#!/bin/sh\necho 'Welcome! << 12'\necho 'last login: never' >&2\n/bin/sh -c \"$1\"\nr=$?\necho bye\nexit $r\n"), 0o755); err != nil {
+	if err := os.WriteFile(noisy,
+		[]byte("#!/bin/sh\necho 'Welcome! << 12'\necho 'last login: never' >&2\n/bin/sh -c \"$1\"\nr=$?\necho bye\nexit $r\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, shell := range [][]string{{"/bin/sh", "-c"}, {noisy}} {
@@ -36,12 +38,14 @@ func TestRun(t *testing.T) {
 			err  string
 			code int
 		}{
-			{"arguments arrive as they are", ssh.Command{Argv: []string{"printf", "%s|", "a b", "$(reboot)", "it's", `\n`, "!!", "", "é\tx\ny"}}, "a b|$(reboot)|it's|\\n|!!||é\tx\ny|", "", 0},
+			{"arguments arrive as they are", ssh.Command{Argv: []string{"printf", "%s|", "a b", "$(reboot)", "it's", `\n`, "!!", "", "é\tx\ny"}},
+				"a b|$(reboot)|it's|\\n|!!||é\tx\ny|", "", 0},
 			{"a script of several lines", ssh.Command{Script: "cat <<'END'\n'\\$HOME!\nEND\nexit 3"}, "'\\$HOME!\n", "", 3},
 			{"standard input is the caller's", ssh.Command{Argv: []string{"cat"}, Stdin: []byte("a\x00b\n")}, "a\x00b\n", "", 0},
 			{"no newline at the end", ssh.Command{Script: "printf x; printf y >&2"}, "x", "y", 0},
 			{"a program that does not exist", ssh.Command{Argv: []string{"no-such-program"}}, "", "not found", 127},
-			{"the address of the connection", ssh.Command{Script: "echo $SSH_CONNECTION; [ \"$SSH_MEMLOCK\" = \"$(ulimit -l)\" ] && echo same"}, "192.0.2.1 50000 192.0.2.2 22\nsame\n", "", 0},
+			{"the address of the connection", ssh.Command{Script: "echo $SSH_CONNECTION; [ \"$SSH_MEMLOCK\" = \"$(ulimit -l)\" ] && echo same"},
+				"192.0.2.1 50000 192.0.2.2 22\nsame\n", "", 0},
 			{"system directories are in PATH", ssh.Command{Script: "case $PATH in */usr/sbin*) echo yes;; esac; echo $LC_ALL"}, "yes\nC\n", "", 0},
 			{"a syntax error is the script's", ssh.Command{Script: "if"}, "", "yntax error", 2},
 		} {

@@ -114,7 +114,8 @@ func (f frame) outer(script string) string {
 	if f.password {
 		flags = "-S -p ''"
 	}
-	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) + " sh \"$SSH_CONNECTION\" \"$(ulimit -l)\" \"$2\"\n"
+	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) +
+		" sh \"$SSH_CONNECTION\" \"$(ulimit -l)\" \"$2\"\n"
 }
 
 func (f frame) inner(script string) string {

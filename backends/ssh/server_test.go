@@ -345,7 +345,8 @@ func forget(t *testing.T, file string, s *server) {
 		t.Fatal(err)
 	}
 	other, _ := newKey(t)
-	text := strings.ReplaceAll(string(b), string(xssh.MarshalAuthorizedKey(s.hostKey.PublicKey())), string(xssh.MarshalAuthorizedKey(other.PublicKey())))
+	text := strings.ReplaceAll(string(b), string(xssh.MarshalAuthorizedKey(s.hostKey.PublicKey())),
+		string(xssh.MarshalAuthorizedKey(other.PublicKey())))
 	if text == string(b) {
 		t.Fatal("the server has no line")
 	}

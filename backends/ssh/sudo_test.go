@@ -81,7 +81,8 @@ func TestSudo(t *testing.T) {
 			if how, _ := c.Sudo(t.Context()); how != test.how {
 				t.Errorf("root is reached by %q, want %q", how, test.how)
 			}
-			r, err := c.Run(t.Context(), ssh.Command{Script: "echo $AS $SSH_CONNECTION; cat; exit 4", Stdin: []byte("content\nof two lines"), Sudo: true})
+			r, err := c.Run(t.Context(), ssh.Command{Script: "echo $AS $SSH_CONNECTION; cat; exit 4", Stdin: []byte("content\nof two lines"),
+				Sudo: true})
 			if !errors.Is(err, test.want) || backends.KindOf(err) != test.kind {
 				t.Fatalf("error %v of kind %q", err, backends.KindOf(err))
 			}

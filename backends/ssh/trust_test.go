@@ -107,7 +107,8 @@ func TestHostKeys(t *testing.T) {
 		if err := os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pool.Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "revoked") {
+		if _, err := pool.Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth ||
+			!strings.Contains(err.Error(), "revoked") {
 			t.Fatalf("the file has changed since it was read: %v", err)
 		}
 	})
@@ -118,7 +119,8 @@ func TestHostKeys(t *testing.T) {
 		if err := os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "revoked") {
+		if _, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth ||
+			!strings.Contains(err.Error(), "revoked") {
 			t.Fatal(err)
 		}
 	})

@@ -23,10 +23,12 @@ func TestWeakAlgorithmsAreRefusedUnlessAskedFor(t *testing.T) {
 		offer  string
 	}{
 		{"key exchange with SHA-1", xssh.Config{KeyExchanges: []string{xssh.InsecureKeyExchangeDH14SHA1}}, false, "diffie-hellman-group14-sha1"},
-		{"key exchange in a group of 1024 bits", xssh.Config{KeyExchanges: []string{xssh.InsecureKeyExchangeDH1SHA1}}, false, "diffie-hellman-group1-sha1"},
+		{"key exchange in a group of 1024 bits", xssh.Config{KeyExchanges: []string{xssh.InsecureKeyExchangeDH1SHA1}}, false,
+			"diffie-hellman-group1-sha1"},
 		{"CBC", xssh.Config{Ciphers: []string{xssh.InsecureCipherAES128CBC}}, false, "aes128-cbc"},
 		{"RC4", xssh.Config{Ciphers: []string{xssh.InsecureCipherRC4256}}, false, "arcfour256"},
-		{"SHA-1 of 96 bits", xssh.Config{Ciphers: []string{xssh.CipherAES128CTR}, MACs: []string{xssh.InsecureHMACSHA196}}, false, "hmac-sha1-96"},
+		{"SHA-1 of 96 bits", xssh.Config{Ciphers: []string{xssh.CipherAES128CTR}, MACs: []string{xssh.InsecureHMACSHA196}}, false,
+			"hmac-sha1-96"},
 		{"host key signed with SHA-1", xssh.Config{}, true, "ssh-rsa"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -38,7 +40,8 @@ func TestWeakAlgorithmsAreRefusedUnlessAskedFor(t *testing.T) {
 			})
 			c := trusting(t, s)
 			_, err := newPool(t, c).Dial(t.Context(), s.target("esx-01"))
-			if backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), test.offer) || !strings.Contains(backends.HintOf(err), "--ssh-weak") {
+			if backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), test.offer) ||
+				!strings.Contains(backends.HintOf(err), "--ssh-weak") {
 				t.Fatalf("%v, hint %q", err, backends.HintOf(err))
 			}
 			if s.count() != 0 {
@@ -91,7 +94,8 @@ func TestChangedKeysOnTheWay(t *testing.T) {
 		forget(t, c.KnownHosts[0], changed)
 		c.Jump = []string{"ops@" + hop.addr}
 		_, err := newPool(t, c).Dial(t.Context(), last.target("guest vm-01"))
-		if backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "has changed") || !strings.Contains(err.Error(), changed.addr) ||
+		if backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "has changed") ||
+			!strings.Contains(err.Error(), changed.addr) ||
 			!strings.Contains(backends.HintOf(err), "ssh-keygen -f") {
 			t.Errorf("%v, hint %q", err, backends.HintOf(err))
 		}

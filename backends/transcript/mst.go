@@ -40,7 +40,8 @@ var (
 	mstWarn   = regexp.MustCompile(`(?i)mst_(pciconf|pci)\s+is\s+already\s+loaded`)
 	mstModule = regexp.MustCompile(`(?i)^MST\s+(PCI configuration|PCI)\s+module\s+(is\s+not\s+loaded|not\s+loaded|(?:is\s+)?loaded)`)
 	esxiMST   = regexp.MustCompile(`(?i)(?:^|\bstart\s+)Module\s+(\S+)\s+(?:is\s+)?(?:already\s+)?loaded\b`)
-	mstFailed = regexp.MustCompile(`(?i)could not insert|fatal: module|failed to load|unable to load|load(?:ing)? .*\bfail|cannot load module|can't load module|module .*\bnot (?:found|loaded)\b.*fail`)
+	mstFailed = regexp.MustCompile(
+		`(?i)could not insert|fatal: module|failed to load|unable to load|load(?:ing)? .*\bfail|cannot load module|can't load module|module .*\bnot (?:found|loaded)\b.*fail`)
 )
 
 // MST reads "mst start", "mst restart" and "mst status", also with -v.

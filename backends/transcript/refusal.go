@@ -15,9 +15,11 @@ const (
 )
 
 var (
-	unsupported = regexp.MustCompile(`(?i)unsupported\s+(?:hw\s+)?device|MFE_UNSUPPORTED_DEVICE|device (?:type )?(?:\S+ )?is not supported|unsupported hardware`)
-	cannotOpen  = regexp.MustCompile(`(?i)(?:can(?:not|'t| not)|could not|unable to|failed to)\s+open\b|failed to query\s+(?:\S+\s+)?device|open failed`)
-	marked      = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
+	unsupported = regexp.MustCompile(
+		`(?i)unsupported\s+(?:hw\s+)?device|MFE_UNSUPPORTED_DEVICE|device (?:type )?(?:\S+ )?is not supported|unsupported hardware`)
+	cannotOpen = regexp.MustCompile(
+		`(?i)(?:can(?:not|'t| not)|could not|unable to|failed to)\s+open\b|failed to query\s+(?:\S+\s+)?device|open failed`)
+	marked = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
 )
 
 // refusal returns the code of a line that says that the device cannot be used, and the line without its mark.

@@ -115,7 +115,8 @@ var likeVIBs = regexp.MustCompile(`^(?:[\w.-]*[0-9_][\w.-]*,?(?:\s+|$))+$`)
 
 var (
 	needs      = regexp.MustCompile(`^VIB\s+(\S+)\s+requires\s+(.+?)\s*,?\s+but\s+the\s+requirement`)
-	acceptance = regexp.MustCompile(`^VIB\s+(\S+?)(?:'s)?\s+acceptance\s+level\s+is\s+(\w+),?\s+which\s+is\s+not\s+compliant\s+with\s+the\s+ImageProfile\s+acceptance\s+level\s+(\w+)`)
+	acceptance = regexp.MustCompile(
+		`^VIB\s+(\S+?)(?:'s)?\s+acceptance\s+level\s+is\s+(\w+),?\s+which\s+is\s+not\s+compliant\s+with\s+the\s+ImageProfile\s+acceptance\s+level\s+(\w+)`)
 )
 
 // refusals finds the sentences with which an installation is refused, anywhere: on lines of their own, in log lines, wrapped.

@@ -67,7 +67,8 @@ func nothing([]string) (*string, map[string]any) { return nil, nil }
 const vsphereAddressPattern = `((?:[0-9A-Fa-f]{4,5}:)?[0-9A-Fa-f]{1,3}:[0-9A-Fa-f]{1,2}[.:][0-9]{1,2})`
 
 // symptoms are ordered from specific to general. Sources: Broadcom KB 323402 (pages), vSphere Networking "Host Is Out of
-// Interrupt Vectors", KB 437651 (nested virtualization), Frank Denneman's "Could not initialize plugin libnvidia-vgx.so" (2022); the others are the texts of ESXi 6.5 to 8.
+// Interrupt Vectors", KB 437651 (nested virtualization), Frank Denneman's "Could not initialize plugin libnvidia-vgx.so" (2022); the others
+// are the texts of ESXi 6.5 to 8.
 func symptoms() []symptom {
 	return []symptom{
 		{
@@ -101,7 +102,8 @@ func symptoms() []symptom {
 				`virtualization\s+is\s+not\s+supported\s+on\s+a\s+virtual\s+machine\s+with\s+a\s+PCI\s+passthrough`), nothing,
 		},
 		{
-			VGPUPlugin, "The host's vGPU Manager refused the vGPU: the graphics type is not Shared Direct, SR-IOV is off in the BIOS (Ampere and later), " +
+			VGPUPlugin,
+			"The host's vGPU Manager refused the vGPU: the graphics type is not Shared Direct, SR-IOV is off in the BIOS (Ampere and later), " +
 				"or not all memory of the VM is reserved.", "could not initialize plugin",
 			regexp.MustCompile(`(?i)could\s+not\s+initialize\s+plugin\s+['"]?[^'"\s]*libnvidia-vgx\.so['"]?(?:\s+for\s+vGPU\s+['"]?([\w-]+))?`),
 			func(m []string) (*string, map[string]any) { return nil, map[string]any{"profile": scan.Str(m[1])} },
@@ -201,7 +203,8 @@ func (f Failure) is(code, cause string) Failure {
 
 // devicePowerOn matches the message in every language: the name of the module is not translated, but quoted. vmware.log names
 // modules that have started too.
-var devicePowerOn = regexp.MustCompile(`(?i)DevicePowerOn['"]?\s+power(?:ed)?\s+on\s+failed|["\x{201c}\x{201e}\x{ab}\x{300c}]\s*DevicePowerOn\s*["\x{201d}\x{201c}\x{bb}\x{300d}]`)
+var devicePowerOn = regexp.MustCompile(
+	`(?i)DevicePowerOn['"]?\s+power(?:ed)?\s+on\s+failed|["\x{201c}\x{201e}\x{ab}\x{300c}]\s*DevicePowerOn\s*["\x{201d}\x{201c}\x{bb}\x{300d}]`)
 
 // around tries an expression in the neighbourhood of every mark, wherever a line break took the place of a blank.
 func around(text, lower, mark string, expression *regexp.Regexp) []string {
@@ -255,8 +258,9 @@ func vsphereAddress(s string) *string {
 }
 
 var (
-	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*(?:[0-9]+:\s+)?|VMKPCIPassthru:[^\n]*?)` + vsphereAddressPattern)
-	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s.*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
+	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*(?:[0-9]+:\s+)?|VMKPCIPassthru:[^\n]*?)` +
+		vsphereAddressPattern)
+	barListed = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s.*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
 )
 
 // interruptDevice returns the virtual function that got no interrupt: a line near the message names it.

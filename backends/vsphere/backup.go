@@ -68,7 +68,8 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 
 // deviceProperties are those parts of a VM's configuration that a change by this program may touch. Other parts may contain
 // secrets.
-var deviceProperties = []string{"name", "config.version", "config.hardware", "config.memoryAllocation", "config.memoryReservationLockedToMax",
+var deviceProperties = []string{"name", "config.version", "config.hardware", "config.memoryAllocation",
+	"config.memoryReservationLockedToMax",
 	"config.cpuAllocation", "config.latencySensitivity", "config.nestedHVEnabled", "runtime.powerState", "runtime.host"}
 
 // DeviceLists returns the virtual hardware of VMs as JSON, by name.

@@ -185,7 +185,8 @@ func TestRebootWaitsForVSAN(t *testing.T) {
 
 // A host of a vSAN cluster that does not report how much is left to resynchronize is not evacuated: unreadable is not zero.
 func TestUnreadableResyncKeepsAHostInService(t *testing.T) {
-	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan", Faults: []string{"host=esx-02,command=esxcli vsan debug resync,do=fail:Unable to connect to vSAN"}})
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan",
+		Faults: []string{"host=esx-02,command=esxcli vsan debug resync,do=fail:Unable to connect to vSAN"}})
 	b := c.Brackets(vsphere.BracketOptions{Look: 16 * time.Millisecond})[backends.BracketMaintenance]
 	err := b.Open(t.Context(), backends.HostRef("esx-02"), nil)
 	check(t, err, backends.KindRefused, "what vSAN still has to copy cannot be read")
@@ -203,7 +204,8 @@ func TestSSH(t *testing.T) {
 	if v := stateOf(t, b, host); v != backends.ValueOf(map[string]bool{"running": false, "open": true}) {
 		t.Errorf("closed it is %s", v)
 	}
-	if calls := l.World().Log.Calls(); calls["StartService"] != 1 || calls["StopService"] != 1 || calls["EnableRuleset"]+calls["DisableRuleset"] != 0 {
+	if calls := l.World().Log.Calls(); calls["StartService"] != 1 || calls["StopService"] != 1 ||
+		calls["EnableRuleset"]+calls["DisableRuleset"] != 0 {
 		t.Errorf("calls: %v", calls)
 	}
 	// Services that were running keep running, and services that were stopped are stopped again.
@@ -241,13 +243,15 @@ func TestSSHInLockdown(t *testing.T) {
 
 func TestSSHFaults(t *testing.T) {
 	for _, fault := range []string{"method=StartService,nth=1,do=drop-after", "method=StartService,nth=1,do=fault:InvalidState",
-		"method=StartService,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop-after", "method=EnableRuleset,nth=1,do=drop-after"} {
+		"method=StartService,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop", "method=RefreshServices,nth=1,do=drop-after",
+		"method=EnableRuleset,nth=1,do=drop-after"} {
 		t.Run(fault, func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{fault}})
 			host, b := backends.HostRef("esx-01"), c.Brackets()[backends.BracketSSH]
 			before := stateOf(t, b, host)
 			err := b.Open(t.Context(), host, nil)
-			if running := stateOf(t, b, host) == backends.ValueOf(map[string]bool{"running": true, "open": true}); running != (err == nil) || err != nil && !strings.Contains(fault, "fault:") {
+			if running := stateOf(t, b, host) == backends.ValueOf(map[string]bool{"running": true, "open": true}); running != (err == nil) ||
+				err != nil && !strings.Contains(fault, "fault:") {
 				t.Fatalf("running %t, %v", running, err)
 			}
 			if err := b.Open(t.Context(), host, nil); err != nil {
@@ -262,7 +266,8 @@ func TestSSHFaults(t *testing.T) {
 		})
 	}
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=StartService,do=fault:NoPermission"}})
-	check(t, c.Brackets()[backends.BracketSSH].Open(t.Context(), backends.HostRef("esx-01"), nil), backends.KindPermission, "start the SSH service")
+	check(t, c.Brackets()[backends.BracketSSH].Open(t.Context(), backends.HostRef("esx-01"), nil), backends.KindPermission,
+		"start the SSH service")
 }
 
 // A host is asked to look at its devices before they are read: a lost answer to that costs nothing.

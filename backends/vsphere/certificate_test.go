@@ -63,7 +63,8 @@ func TestTheCertificateOfAnotherMachineIsRefused(t *testing.T) {
 			if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err = vsphere.Dial(t.Context(), vsphere.Config{URL: strings.TrimSuffix(server.URL, "/") + "/sdk", Username: "admin", Password: word("secret-word"), CAFiles: []string{ca}})
+			_, err = vsphere.Dial(t.Context(), vsphere.Config{URL: strings.TrimSuffix(server.URL, "/") + "/sdk", Username: "admin",
+				Password: word("secret-word"), CAFiles: []string{ca}})
 			if err == nil || (backends.KindOf(err) == backends.KindAuth) != test.refused || asked.Load() == test.refused {
 				t.Errorf("%v, of kind %q; asked: %t", err, backends.KindOf(err), asked.Load())
 			}

@@ -176,7 +176,8 @@ func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration)
 }
 
 // Deploy creates a VM, powered off, from an appliance.
-func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
+func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string),
+	progress backends.Progress) (id string, err error) {
 	id, err = appliance.Deploy(ctx, c.conn, f, d, warn, progress)
 	c.places.Expire(backends.TypeVM)
 	return id, err

@@ -33,7 +33,8 @@ func TestCostOfReading(t *testing.T) {
 				t.Errorf("with names first: %d calls, without %d", n, plain.APICalls)
 			}
 			for i, h := range early.Hosts {
-				if like := all.Hosts[i]; h.Name != like.Name || h.State != like.State || h.Cluster != like.Cluster || h.Version != like.Version || h.Datacenter != like.Datacenter || len(h.NICs) > 0 {
+				if like := all.Hosts[i]; h.Name != like.Name || h.State != like.State || h.Cluster != like.Cluster || h.Version != like.Version ||
+					h.Datacenter != like.Datacenter || len(h.NICs) > 0 {
 					t.Errorf("%+v first, then %+v", h, like)
 				}
 			}

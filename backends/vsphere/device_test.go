@@ -122,11 +122,13 @@ func TestDynamicDevice(t *testing.T) {
 	mustSet(t, set, ofVM(backends.KindMemory, ""), backends.MemorySpec{Locked: true, ReservationMB: 8192})
 	mustSet(t, set, ofVM(backends.KindExtra, "pciPassthru.use64bitMMIO"), "TRUE")
 	mustSet(t, set, ofVM(backends.KindExtra, "pciPassthru.64bitMMIOSizeGB"), "256")
-	if err := c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil); err != nil {
+	if err := c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"),
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	// The first free A100, even if the plan expected another one.
-	if a, b := read(t, set, ofVM(backends.KindDevice, otherGPU)), read(t, set, ofVM(backends.KindDevice, gpu)); a != a100("dynamic") || !b.IsAbsent() {
+	if a, b := read(t, set, ofVM(backends.KindDevice, otherGPU)), read(t, set, ofVM(backends.KindDevice, gpu)); a != a100("dynamic") ||
+		!b.IsAbsent() {
 		t.Errorf("%s reads %s, %s reads %s", otherGPU, a, gpu, b)
 	}
 }
@@ -140,11 +142,14 @@ func TestDeviceRefuses(t *testing.T) {
 		kind backends.ErrorKind
 		text string
 	}{
-		{"not passed through", ofVM(backends.KindDevice, "0000:3b:00.0"), backends.ValueOf(backends.DeviceSpec{Backing: "fixed", Vendor: "15b3", Device: "1017"}),
+		{"not passed through", ofVM(backends.KindDevice, "0000:3b:00.0"),
+			backends.ValueOf(backends.DeviceSpec{Backing: "fixed", Vendor: "15b3", Device: "1017"}),
 			backends.KindPermanent, "does not pass 0000:3b:00.0 through"},
-		{"another device stands there", ofVM(backends.KindDevice, gpu), backends.ValueOf(backends.DeviceSpec{Backing: "fixed", Vendor: "10de", Device: "2330"}),
+		{"another device stands there", ofVM(backends.KindDevice, gpu),
+			backends.ValueOf(backends.DeviceSpec{Backing: "fixed", Vendor: "10de", Device: "2330"}),
 			backends.KindConflict, "is 10de:20b5, not 10de:2330"},
-		{"another device stands there, dynamic", ofVM(backends.KindDevice, gpu), backends.ValueOf(backends.DeviceSpec{Backing: "dynamic", Vendor: "10de", Device: "2330"}),
+		{"another device stands there, dynamic", ofVM(backends.KindDevice, gpu),
+			backends.ValueOf(backends.DeviceSpec{Backing: "dynamic", Vendor: "10de", Device: "2330"}),
 			backends.KindConflict, "is 10de:20b5, not 10de:2330"},
 		{"no such device", ofVM(backends.KindDevice, "0000:99:00.0"), a100("dynamic"), backends.KindPermanent, "no PCI device 0000:99:00.0"},
 		{"no such backing", ofVM(backends.KindDevice, gpu), a100("shared"), backends.KindPermanent, `backing "shared"`},
@@ -155,7 +160,8 @@ func TestDeviceRefuses(t *testing.T) {
 		})
 	}
 	many := set[backends.KindDevice].(backends.ManySetter)
-	errs := many.SetMany(t.Context(), []backends.Assignment{{Setting: ofVM(backends.KindDevice, gpu), To: a100("dynamic")}, {Setting: ofVM(backends.KindDevice, otherGPU), To: a100("dynamic")}}, nil)
+	errs := many.SetMany(t.Context(), []backends.Assignment{{Setting: ofVM(backends.KindDevice, gpu), To: a100("dynamic")},
+		{Setting: ofVM(backends.KindDevice, otherGPU), To: a100("dynamic")}}, nil)
 	for _, err := range errs {
 		check(t, err, backends.KindRefused, "are the same model")
 	}

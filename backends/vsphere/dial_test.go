@@ -41,12 +41,14 @@ func TestDialTrust(t *testing.T) {
 		{"signed by a known authority", func(c *vsphere.Config) {}, "", ""},
 		{"unknown certificate", func(c *vsphere.Config) { c.CAFiles = nil }, backends.KindAuth, fingerprint(w)},
 		{"unknown certificate, confirmed", func(c *vsphere.Config) { c.CAFiles, c.Confirm = nil, answer(true) }, "", ""},
-		{"unknown certificate, declined", func(c *vsphere.Config) { c.CAFiles, c.Confirm = nil, answer(false) }, backends.KindAuth, "was not accepted"},
+		{"unknown certificate, declined", func(c *vsphere.Config) { c.CAFiles, c.Confirm = nil, answer(false) }, backends.KindAuth,
+			"was not accepted"},
 		{"pinned", func(c *vsphere.Config) { c.CAFiles, c.Thumbprint = nil, fingerprint(w) }, "", ""},
 		{"pinned, lower case without colons", func(c *vsphere.Config) {
 			c.CAFiles, c.Thumbprint = nil, strings.ToLower(strings.ReplaceAll(fingerprint(w), ":", ""))
 		}, "", ""},
-		{"changed, though a known authority signed it", func(c *vsphere.Config) { c.Thumbprint = strings.Repeat("AB:", 31) + "AB" }, backends.KindAuth, "not the expected one"},
+		{"changed, though a known authority signed it", func(c *vsphere.Config) { c.Thumbprint = strings.Repeat("AB:", 31) + "AB" },
+			backends.KindAuth, "not the expected one"},
 		{"changed, and nobody is asked", func(c *vsphere.Config) {
 			c.Thumbprint, c.Confirm = strings.Repeat("AB:", 31)+"AB", answer(true)
 		}, backends.KindAuth, "not the expected one"},
@@ -154,7 +156,8 @@ func TestDialWithoutServer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()
-			_, err := vsphere.Dial(t.Context(), vsphere.Config{URL: tt.url, Username: "admin", Password: word("secret-word"), Insecure: true, Timeout: time.Second})
+			_, err := vsphere.Dial(t.Context(), vsphere.Config{URL: tt.url, Username: "admin", Password: word("secret-word"), Insecure: true,
+				Timeout: time.Second})
 			check(t, err, backends.KindUnreachable, tt.says)
 			if d := time.Since(begun); d > 5*time.Second {
 				t.Errorf("it took %s to find out", d)

@@ -48,7 +48,8 @@ func TestRepliesWithoutEnd(t *testing.T) {
 		says  string
 	}{
 		{"in one word", strings.Repeat("x", 64<<10), 0, backends.KindPermanent, "longer than 1048576 bytes"},
-		{"in many objects", "</token><objects><obj type=\"HostSystem\">host-1</obj></objects><token>", 0, backends.KindPermanent, "longer than 1048576 bytes"},
+		{"in many objects", "</token><objects><obj type=\"HostSystem\">host-1</obj></objects><token>", 0, backends.KindPermanent,
+			"longer than 1048576 bytes"},
 		{"a byte at a time", "x", 200 * time.Millisecond, backends.KindUnreachable, "did not answer in time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

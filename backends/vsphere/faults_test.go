@@ -108,7 +108,8 @@ func TestProgressMoves(t *testing.T) {
 
 func TestTaskFailsWithAMessage(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
-	if err := l.World().Faults.Add("method=CreateDVS_Task,do=task-error:The operation is not supported in this phase of the moon."); err != nil {
+	if err := l.World().Faults.Add(
+		"method=CreateDVS_Task,do=task-error:The operation is not supported in this phase of the moon."); err != nil {
 		t.Fatal(err)
 	}
 	err := c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.ValueOf(dvs1), nil)

@@ -51,7 +51,8 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 	}
 	if _, err := c.conn.Retrieve(ctx, specs, func(o wire.Object) {
 		if o.Ref.Type != "HostSystem" {
-			out[at[o.Ref]] = Health{On: wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOn,
+			out[at[o.Ref]] = Health{
+				On:     wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOn,
 				Backup: backup(wire.Value[types.VirtualMachineSnapshotInfo](o, "snapshot").RootSnapshotList)}
 			return
 		}
@@ -148,7 +149,8 @@ func (c *Client) specs(ctx context.Context, targets []backends.Ref, what string,
 func hostHealth(o wire.Object) Health {
 	x := Health{
 		Connected:   wire.Value[types.HostSystemConnectionState](o, "runtime.connectionState") == types.HostSystemConnectionStateConnected,
-		Maintenance: wire.Value[bool](o, "runtime.inMaintenanceMode"), Agent: wire.Value[types.ClusterDasFdmHostState](o, "runtime.dasHostState").State,
+		Maintenance: wire.Value[bool](o, "runtime.inMaintenanceMode"), Agent: wire.Value[types.ClusterDasFdmHostState](o, "runtime.dasHostState").
+				State,
 	}
 	for _, p := range wire.Value[types.HostMultipathStateInfo](o, "config.multipathState").Path {
 		if p.PathState == string(types.MultipathStateDead) {

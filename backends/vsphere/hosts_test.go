@@ -122,7 +122,8 @@ func TestManyHostsOnStock(t *testing.T) {
 	var as []backends.Assignment
 	for i := range 2 {
 		host := backends.HostRef(fmt.Sprintf("DC0_C0_H%d", i))
-		as = append(as, backends.Assignment{Setting: backends.Setting{Target: host, Kind: backends.KindOption, Name: option}, To: backends.ValueOf("vmk0")})
+		as = append(as, backends.Assignment{Setting: backends.Setting{Target: host, Kind: backends.KindOption, Name: option},
+			To: backends.ValueOf("vmk0")})
 	}
 	asEngine(t, s, as)
 }

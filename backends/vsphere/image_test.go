@@ -65,7 +65,8 @@ func TestImageContractOnLab(t *testing.T) {
 	}
 	missing := ofCluster
 	missing.Target.Name = "no-such-cluster"
-	settertest.Run(t, settertest.Case{Setter: set, Setting: ofCluster, OneWay: true, Missing: missing, Writes: commits, Values: []backends.Value{backends.ValueOf(release)}})
+	settertest.Run(t, settertest.Case{Setter: set, Setting: ofCluster, OneWay: true, Missing: missing, Writes: commits,
+		Values: []backends.Value{backends.ValueOf(release)}})
 	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
@@ -89,14 +90,20 @@ func TestImageThatIsNotEdited(t *testing.T) {
 		want    string
 		drafts  int
 	}{
-		"another's draft":             {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release, `VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
-		"our own, something else":     {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil, release, "edits the image", 1},
-		"our own, another base image": {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Base = "8.0.3-0.35.24280767" }, nil, release, "edits the image", 1},
-		"not valid":                   {func(i managed) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release, "the image would not be valid: Component X conflicts with Y.", 0},
-		"validation fails":            {nil, []string{"method=lifecycle.validate,do=task-error:The depot service is not there"}, release, "validate the draft: The depot service is not there", 0},
-		"commit fails":                {nil, []string{"method=lifecycle.commit,do=task-error:No disk space"}, release, "commit the draft: No disk space", 0},
-		"bundle is not there":         {func(i managed) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
-		"no bundle was named":         {nil, nil, "9.9", "no depot of vCenter has Mellanox-MFT-Tools 9.9", 0},
+		"another's draft": {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release,
+			`VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
+		"our own, something else": {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil,
+			release, "edits the image", 1},
+		"our own, another base image": {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Base = "8.0.3-0.35.24280767" }, nil, release,
+			"edits the image", 1},
+		"not valid": {func(i managed) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release,
+			"the image would not be valid: Component X conflicts with Y.", 0},
+		"validation fails": {nil, []string{"method=lifecycle.validate,do=task-error:The depot service is not there"}, release,
+			"validate the draft: The depot service is not there", 0},
+		"commit fails": {nil, []string{"method=lifecycle.commit,do=task-error:No disk space"}, release, "commit the draft: No disk space",
+			0},
+		"bundle is not there": {func(i managed) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
+		"no bundle was named": {nil, nil, "9.9", "no depot of vCenter has Mellanox-MFT-Tools 9.9", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _, set := imaged(t, c.faults...)
@@ -147,7 +154,8 @@ func TestImageFromAFileThatIsNotImported(t *testing.T) {
 	}
 	c.Depots([]string{file})
 	err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil)
-	if err == nil || !strings.Contains(err.Error(), "which vCenter was to fetch at http://127.0.0.1:") || !strings.Contains(backends.HintOf(err), "Import Updates") {
+	if err == nil || !strings.Contains(err.Error(), "which vCenter was to fetch at http://127.0.0.1:") ||
+		!strings.Contains(backends.HintOf(err), "Import Updates") {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 }
@@ -317,7 +325,8 @@ func TestImageIsRead(t *testing.T) {
 	}
 	c.Images(t.Context(), inv, []*backends.Host{&inv.Hosts[0], &inv.Hosts[1]})
 	img := inv.Cluster("Cluster-01").Image
-	if img == nil || img.Error != "" || img.AddOn != "DEL-ESXi" || len(img.Hardware) != 1 || !img.QuickBoot || img.Power != "DO_NOT_CHANGE_VMS_POWER_STATE" ||
+	if img == nil || img.Error != "" || img.AddOn != "DEL-ESXi" || len(img.Hardware) != 1 || !img.QuickBoot ||
+		img.Power != "DO_NOT_CHANGE_VMS_POWER_STATE" ||
 		len(img.Drafts) != 1 || img.Drafts[0].Ours || img.Drafts[0].Owner != `VSPHERE.LOCAL\maria` {
 		t.Errorf("%+v", img)
 	}

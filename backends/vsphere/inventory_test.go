@@ -38,7 +38,8 @@ func TestInventoryOfStock(t *testing.T) {
 			}
 		}
 	}
-	if alone := inv.Host("DC0_H0"); alone == nil || alone.Cluster != "" || alone.Datacenter != "DC0" || alone.Path != "/DC0/host/DC0_H0/DC0_H0" {
+	if alone := inv.Host("DC0_H0"); alone == nil || alone.Cluster != "" || alone.Datacenter != "DC0" ||
+		alone.Path != "/DC0/host/DC0_H0/DC0_H0" {
 		t.Errorf("%+v", alone)
 	}
 	// Facts that this vCenter cannot report are gaps, not errors.
@@ -80,7 +81,8 @@ func TestInventoryOfLab(t *testing.T) {
 		t.Errorf("%+v", h.GPUs)
 	}
 	s, g := inv.Switch("RDMA-DVS"), inv.PortGroup("RDMA-PG")
-	if s == nil || g == nil || s.MTU != 9000 || s.Members["esx-02"].PNICs[0] != "vmnic2" || g.Switch != s.Name || g.Free != g.Ports-len(inv.VMs) || len(s.VMs) != len(inv.VMs) {
+	if s == nil || g == nil || s.MTU != 9000 || s.Members["esx-02"].PNICs[0] != "vmnic2" || g.Switch != s.Name ||
+		g.Free != g.Ports-len(inv.VMs) || len(s.VMs) != len(inv.VMs) {
 		t.Errorf("%+v\n%+v", s, g)
 	}
 	v := inv.VM("vm-01")
@@ -150,7 +152,8 @@ func TestNames(t *testing.T) {
 				folder.Name, folder.Parent = "old", vm.Parent
 				top := m.Map().Get(*vm.Parent).(*simulator.Folder)
 				m.Map().Put(folder)
-				top.ChildEntity = append(slices.DeleteFunc(top.ChildEntity, func(r types.ManagedObjectReference) bool { return r == vm.Self }), folder.Self)
+				top.ChildEntity = append(slices.DeleteFunc(top.ChildEntity, func(r types.ManagedObjectReference) bool { return r == vm.Self }),
+					folder.Self)
 				folder.ChildEntity = []types.ManagedObjectReference{vm.Self}
 				vm.Parent = &folder.Self
 			}

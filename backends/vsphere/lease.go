@@ -57,7 +57,8 @@ func (c *Client) NewHolder(run string, since time.Time) Holder {
 // Dead reports whether a holder is a process of this machine that has ended.
 func (h Holder) Dead() bool {
 	// The boot id is unique, names of machines may not be.
-	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
+	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() &&
+		errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
 }
 
 func machineName() string {
@@ -122,7 +123,8 @@ func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Leas
 		return nil, nil, 0, err
 	}
 	for range 4 { // the holder may release it in the meantime
-		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leaseName(entity), MoType: entity.Type})
+		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leaseName(entity),
+			MoType: entity.Type})
 		if err == nil {
 			l := &Lease{Target: t, c: c, entity: entity, key: def.Returnval.Key}
 			if err := l.Renew(ctx, h); err != nil {
@@ -214,7 +216,8 @@ func (l *Lease) Renew(ctx context.Context, h Holder) error {
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Entity: l.entity, Key: l.key, Value: string(b),
 	})
 	if _, gone := wire.FaultOf(err).(*types.InvalidArgument); gone {
-		return backends.Errorf(backends.KindConflict, l.Target.Name, "Find out who took it, then run rdma-setup resume.", "another run took over the shared lock of this run")
+		return backends.Errorf(backends.KindConflict, l.Target.Name, "Find out who took it, then run rdma-setup resume.",
+			"another run took over the shared lock of this run")
 	}
 	return wire.Explain(err, l.Target.Name, "write the shared lock")
 }

@@ -87,10 +87,12 @@ func TestMemoryAndAdapterInOneReconfigure(t *testing.T) {
 	mustSet(t, set, group, group1)
 	mustSet(t, set, member("esx-01"), backends.MemberSpec{PNICs: []string{"vmnic2"}})
 	vm := backends.VMRef("vm-01")
-	mem := backends.Assignment{Setting: backends.Setting{Target: vm, Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: 8192})}
+	mem := backends.Assignment{Setting: backends.Setting{Target: vm, Kind: backends.KindMemory},
+		To: backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: 8192})}
 	nic := backends.Assignment{
 		Setting: backends.Setting{Target: vm, Kind: backends.KindAdapter, Name: "RDMA-PG"},
-		To:      backends.ValueOf(backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2", Start: true}),
+		To: backends.ValueOf(backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2",
+			Start: true}),
 	}
 	for _, err := range many(t, set, []backends.Assignment{mem, nic}) {
 		check(t, err, backends.KindPermanent, "the VM is powered on")

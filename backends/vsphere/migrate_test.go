@@ -36,7 +36,8 @@ func TestMoveVMsAway(t *testing.T) {
 		}, map[string]string{"vm-01": "esx-03"}, true, ""},
 		"they belong together": {func(s *labworld.State) {
 			s.Services.NoDRS = true
-			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "near", VMs: []string{"vm-01", "vm-04"}}, {Key: 2, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-03"}}}
+			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "near", VMs: []string{"vm-01", "vm-04"}},
+				{Key: 2, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-03"}}}
 		}, map[string]string{"vm-01": "esx-02", "vm-04": "esx-02"}, false, ""},
 		"they belong together, and one host has room for one only": {func(s *labworld.State) {
 			s.Services.NoDRS = true
@@ -48,7 +49,8 @@ func TestMoveVMsAway(t *testing.T) {
 		}, nil, false, "move vm-01 and vm-04 away together, as a DRS rule wants them: no other host of its cluster can run it: esx-02 has "},
 		"a VM of their anti-affinity rule is off": {func(s *labworld.State) {
 			s.Services.NoDRS = true
-			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-04", "vm-02"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-04"}, Hosts: []string{"esx-01", "esx-02"}}}
+			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-04", "vm-02"}},
+				{Key: 2, Name: "licence", Must: true, VMs: []string{"vm-04"}, Hosts: []string{"esx-01", "esx-02"}}}
 			s.VM("vm-02").On = false
 		}, map[string]string{"vm-04": "esx-02"}, false, ""},
 		"a mandatory rule names the host": {func(s *labworld.State) {
@@ -58,7 +60,9 @@ func TestMoveVMsAway(t *testing.T) {
 		"they are apart everywhere": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-04", "vm-02", "vm-03"}}}
-		}, nil, false, "move vm-04 away: no other host of its cluster can run it: esx-02 is excluded by the DRS rule apart; esx-03 is excluded by the DRS rule apart"},
+		}, nil, false,
+			"move vm-04 away: no other host of its cluster can run it: esx-02 is excluded by the DRS rule apart; esx-03 is excluded by the DRS " +
+				"rule apart"},
 		"a full host": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.VM("vm-02").MemoryMB = s.Hosts[1].MemoryMB

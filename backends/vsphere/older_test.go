@@ -38,7 +38,8 @@ func TestRDMADevicesOfOlderHosts(t *testing.T) {
 
 // A host that does not answer is named, and the facts of the others are unchanged.
 func TestOlderHostThatDoesNotAnswer(t *testing.T) {
-	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "esx-6.7", Faults: []string{"method=ExecuteSoap,host=esx-02,do=fault:NotSupported"}})
+	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "esx-6.7",
+		Faults: []string{"method=ExecuteSoap,host=esx-02,do=fault:NotSupported"}})
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func TestOlderHostThatDoesNotAnswer(t *testing.T) {
 // PhysicalNic.firmwareVersion: since vSphere API 8.0.0.1; PowerCLI scripts read driverinfo.firmwareversion of network.nic.get);
 // newer hosts are not queried.
 func TestVersionsOfOlderHosts(t *testing.T) {
-	for scenario, driver := range map[string]string{"esx-6.7": "4.17.71.1-1OEM.670.0.0.8169922", "esx-7.0": "4.21.71.101-1OEM.702.0.0.17630552", "esx-9.0": ""} {
+	for scenario, driver := range map[string]string{"esx-6.7": "4.17.71.1-1OEM.670.0.0.8169922",
+		"esx-7.0": "4.21.71.101-1OEM.702.0.0.17630552", "esx-9.0": ""} {
 		_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: scenario})
 		inv, err := c.Inventory(t.Context(), backends.Scope{})
 		if err != nil {
@@ -67,7 +69,8 @@ func TestVersionsOfOlderHosts(t *testing.T) {
 		if (n.Firmware == "") != (driver != "") || (n.DriverVersion == "") != (driver != "") {
 			t.Errorf("%s: the API tells %q, %q", scenario, n.DriverVersion, n.Firmware)
 		}
-		c.System(t.Context(), []*backends.Host{&inv.Hosts[0]}, vsphere.SystemOptions{Ask: []system.Question{system.Versions}, PNICs: map[string][]string{"esx-01": {"vmnic2"}}})
+		c.System(t.Context(), []*backends.Host{&inv.Hosts[0]}, vsphere.SystemOptions{Ask: []system.Question{system.Versions},
+			PNICs: map[string][]string{"esx-01": {"vmnic2"}}})
 		if driver != "" && (n.Firmware != "16.35.4030" || n.DriverVersion != driver) || driver == "" && c.Calls() != before {
 			t.Errorf("%s: %q, %q, %d calls", scenario, n.DriverVersion, n.Firmware, c.Calls()-before)
 		}

@@ -110,10 +110,12 @@ func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Re
 // user.
 func unfinished(task wire.Object) (Activity, bool) {
 	state, user := wire.Value[types.TaskInfoState](task, "info.state"), wire.TaskUser(task)
-	if state != types.TaskInfoStateRunning && state != types.TaskInfoStateQueued || wire.Value[string](task, "info.parentTaskKey") != "" || user == "" {
+	if state != types.TaskInfoStateRunning && state != types.TaskInfoStateQueued || wire.Value[string](task, "info.parentTaskKey") != "" ||
+		user == "" {
 		return Activity{}, false
 	}
-	return Activity{User: user, What: "task " + wire.Value[string](task, "info.descriptionId"), Since: wire.Value[time.Time](task, "info.queueTime")}, true
+	return Activity{User: user, What: "task " + wire.Value[string](task, "info.descriptionId"),
+		Since: wire.Value[time.Time](task, "info.queueTime")}, true
 }
 
 // createsSwitch is the descriptionId of the tasks of Folder.CreateDVS_Task, as listed in the TaskManager.description of a vCenter that

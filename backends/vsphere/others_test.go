@@ -46,7 +46,9 @@ func TestTasksThatMayStillCreateASwitch(t *testing.T) {
 				t.Errorf("the session that started it: %v", got)
 			}
 			got := creating(c)
-			if len(got) != 1 || got[0].Target != dvs.Target || !strings.HasPrefix(got[0].String(), "task Folder.createDistributedVirtualSwitch by ") || got[0].Disrupts() || c.Ours(got[0]) != (user == vcenter.Admin) {
+			if len(got) != 1 || got[0].Target != dvs.Target ||
+				!strings.HasPrefix(got[0].String(), "task Folder.createDistributedVirtualSwitch by ") || got[0].Disrupts() ||
+				c.Ours(got[0]) != (user == vcenter.Admin) {
 				t.Errorf("it finds %v", got)
 			}
 			l.World().Faults.Clear()
@@ -80,7 +82,8 @@ func TestOtherTasksOnANetworkFolderCreateNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o mo.Folder
-	if err := folder.Properties(t.Context(), folder.Reference(), []string{"recentTask"}, &o); err != nil || !slices.Contains(o.RecentTask, task.Reference()) {
+	if err := folder.Properties(t.Context(), folder.Reference(), []string{"recentTask"}, &o); err != nil ||
+		!slices.Contains(o.RecentTask, task.Reference()) {
 		t.Fatalf("recent tasks of the folder: %v, %v", o.RecentTask, err)
 	}
 	if got, err := c.Creating(t.Context(), []backends.Ref{dvs.Target}); err != nil || len(got) > 0 {

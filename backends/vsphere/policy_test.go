@@ -26,11 +26,13 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 			DasConfig: types.ClusterDasConfigInfo{Enabled: types.NewBool(true), AdmissionControlEnabled: types.NewBool(true),
 				AdmissionControlPolicy: &types.ClusterFailoverResourcesAdmissionControlPolicy{FailoverLevel: 2}},
 			VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(true)},
-			DrsVmConfig:    []types.ClusterDrsVmConfigInfo{{Key: vms[0], Enabled: types.NewBool(false)}, {Key: vms[1], Behavior: types.DrsBehaviorManual}},
+			DrsVmConfig: []types.ClusterDrsVmConfigInfo{{Key: vms[0], Enabled: types.NewBool(false)},
+				{Key: vms[1], Behavior: types.DrsBehaviorManual}},
 			Rule: []types.BaseClusterRuleInfo{
 				&types.ClusterAntiAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: "apart", Enabled: types.NewBool(true)}, Vm: vms[:2]},
 				&types.ClusterAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: "off", Enabled: types.NewBool(false)}, Vm: vms[:2]},
-				&types.ClusterVmHostRuleInfo{ClusterRuleInfo: types.ClusterRuleInfo{Name: "licence", Enabled: types.NewBool(true), Mandatory: types.NewBool(true)},
+				&types.ClusterVmHostRuleInfo{ClusterRuleInfo: types.ClusterRuleInfo{Name: "licence", Enabled: types.NewBool(true),
+					Mandatory: types.NewBool(true)},
 					VmGroupName: "VMs", AffineHostGroupName: "hosts"},
 			},
 			Group: []types.BaseClusterGroupInfo{
@@ -43,18 +45,22 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 		dvs := reg.Any("DistributedVirtualSwitch").(*simulator.DistributedVirtualSwitch)
 		config := dvs.Config.(*types.VMwareDVSConfigInfo)
 		config.HealthCheckConfig = []types.BaseDVSHealthCheckConfig{
-			&types.VMwareDVSTeamingHealthCheckConfig{VMwareDVSHealthCheckConfig: health(true)}, &types.VMwareDVSVlanMtuHealthCheckConfig{VMwareDVSHealthCheckConfig: health(true)}}
+			&types.VMwareDVSTeamingHealthCheckConfig{VMwareDVSHealthCheckConfig: health(true)},
+			&types.VMwareDVSVlanMtuHealthCheckConfig{VMwareDVSHealthCheckConfig: health(true)}}
 		host := reg.Any("HostSystem").(*simulator.HostSystem)
 		uplink := types.HostMemberUplinkHealthCheckResult{UplinkPortKey: "9"}
-		dvs.Runtime = &types.DVSRuntimeInfo{HostMemberRuntime: []types.HostMemberRuntimeInfo{{Host: host.Self, HealthCheckResult: []types.BaseHostMemberHealthCheckResult{
-			&types.VMwareDVSVlanHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink, UntrunkedVlan: []types.NumericRange{{Start: 7, End: 7}, {Start: 20, End: 29}}},
-			&types.VMwareDVSMtuHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink, MtuMismatch: true},
-			&types.VMwareDVSMtuHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink},
-		}}}}
+		dvs.Runtime = &types.DVSRuntimeInfo{HostMemberRuntime: []types.HostMemberRuntimeInfo{{Host: host.Self,
+			HealthCheckResult: []types.BaseHostMemberHealthCheckResult{
+				&types.VMwareDVSVlanHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink, UntrunkedVlan: []types.NumericRange{{Start: 7, End: 7},
+					{Start: 20, End: 29}}},
+				&types.VMwareDVSMtuHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink, MtuMismatch: true},
+				&types.VMwareDVSMtuHealthCheckResult{HostMemberUplinkHealthCheckResult: uplink},
+			}}}}
 		for _, e := range reg.All("DistributedVirtualPortgroup") {
 			g := e.(*simulator.DistributedVirtualPortgroup)
 			if g.Config.Uplink == nil || !*g.Config.Uplink {
-				g.Config.DefaultPortConfig = &types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{MacChanges: &types.BoolPolicy{Value: types.NewBool(true)}}}
+				g.Config.DefaultPortConfig = &types.VMwareDVSPortSetting{
+					SecurityPolicy: &types.DVSSecurityPolicy{MacChanges: &types.BoolPolicy{Value: types.NewBool(true)}}}
 			}
 		}
 		host.Config.GraphicsConfig = &types.HostGraphicsConfig{HostDefaultGraphicsType: "sharedDirect"}
@@ -80,7 +86,8 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 		!rules[1].Mandatory || len(rules[1].VMs) != 1 || len(rules[1].Hosts) != 1 || inv.Host(rules[1].Hosts[0]) == nil {
 		t.Errorf("rules %+v", rules)
 	}
-	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true, EVC: new("intel-cascadelake")}
+	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true,
+		EVC: new("intel-cascadelake")}
 	if diff := cmp.Diff(want, inv.Clusters[0]); diff != "" || modes["disabled"] != 1 || modes["manual"] != 1 {
 		t.Errorf("%s%v", diff, modes)
 	}
@@ -130,7 +137,8 @@ func TestPoliciesOfTheLab(t *testing.T) {
 	if few := inventory(t, c, backends.Scope{Cluster: inv.Hosts[0].Cluster}); len(few.Clusters) != 1 {
 		t.Errorf("of the one cluster: %+v", few.Clusters)
 	}
-	if len(inv.Clusters) != 1 || !inv.Clusters[0].DRS || inv.Clusters[0].HA || inv.Clusters[0].VSAN || inv.Clusters[0].EVC == nil || *inv.Clusters[0].EVC != "" {
+	if len(inv.Clusters) != 1 || !inv.Clusters[0].DRS || inv.Clusters[0].HA || inv.Clusters[0].VSAN || inv.Clusters[0].EVC == nil ||
+		*inv.Clusters[0].EVC != "" {
 		t.Errorf("%+v", inv.Clusters)
 	}
 	if h := inv.Switches[0].Health; h == nil || h.Enabled || len(h.Mismatch) > 0 {

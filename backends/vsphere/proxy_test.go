@@ -143,7 +143,8 @@ func fault(kind, text string, upTo int, inside ...string) rule {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>
 <soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>`+
-			text+`</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="`+kind+`">`+strings.Join(inside, "")+`</Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
+			text+`</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="`+kind+`">`+strings.Join(inside, "")+
+			`</Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
 		return true
 	}
 }

@@ -111,7 +111,8 @@ func look(url, user, password string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	c, err := vsphere.Dial(ctx, vsphere.Config{
-		URL: url + "/sdk", Username: user, Password: word(password), Timeout: 5 * time.Second, CallLimit: 3 * time.Second, Pause: time.Millisecond,
+		URL: url + "/sdk", Username: user, Password: word(password), Timeout: 5 * time.Second, CallLimit: 3 * time.Second,
+		Pause: time.Millisecond,
 	})
 	if err != nil {
 		return err
@@ -128,7 +129,8 @@ func look(url, user, password string) error {
 		pnics[inv.Hosts[i].Name] = []string{"vmnic2"}
 	}
 	c.System(ctx, hosts, vsphere.SystemOptions{PNICs: pnics, VMKNic: func(string) string { return "vmk0" }, Ask: []system.Question{
-		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Pause, system.VFs, system.Neighbours, system.Peers,
+		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Pause, system.VFs, system.Neighbours,
+		system.Peers,
 	}})
 	settings := []backends.Setting{
 		{Target: backends.HostRef("esx-01"), Kind: backends.KindFirewall, Name: "pvrdma"},

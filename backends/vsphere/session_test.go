@@ -61,7 +61,8 @@ func expire(t *testing.T, w *world) {
 	}
 	defer func() { _ = admin.Logout(t.Context()) }()
 	var manager mo.SessionManager
-	if err := admin.RetrieveOne(t.Context(), *admin.ServiceContent.SessionManager, []string{"sessionList", "currentSession"}, &manager); err != nil {
+	if err := admin.RetrieveOne(t.Context(), *admin.ServiceContent.SessionManager, []string{"sessionList", "currentSession"},
+		&manager); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range manager.SessionList {
@@ -139,7 +140,8 @@ func TestBrokenWire(t *testing.T) {
 		p := between(t, w)
 		c := p.dial(t)
 		p.on("WaitForUpdatesEx", hangUp(1, true))
-		if err := c.Setters()[m.Kind].Set(t.Context(), m, backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: 32}), nil); err != nil {
+		if err := c.Setters()[m.Kind].Set(t.Context(), m, backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: 32}),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -38,9 +38,11 @@ func TestVFAdapterOnLab(t *testing.T) {
 	fixed, anywhere := vf("0000:3b:00.0"), vf("")
 	fixed.GuestMTU = false
 	pvrdma := backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2", Start: true}
-	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Removes: true, Writes: changes(l, events.VMDevices), Values: []backends.Value{
-		backends.ValueOf(vf("0000:3b:00.0")), backends.ValueOf(fixed), backends.ValueOf(anywhere), backends.ValueOf(pvrdma), backends.ValueOf(vf("0000:3b:00.0")),
-	}})
+	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Removes: true, Writes: changes(l, events.VMDevices),
+		Values: []backends.Value{
+			backends.ValueOf(vf("0000:3b:00.0")), backends.ValueOf(fixed), backends.ValueOf(anywhere), backends.ValueOf(pvrdma),
+			backends.ValueOf(vf("0000:3b:00.0")),
+		}})
 	err := set[s.Kind].Set(t.Context(), s, backends.ValueOf(vf("0000:3b:00.1")), nil)
 	check(t, err, backends.KindPermanent, "the VM's host offers no VFs on 0000:3b:00.1")
 }

@@ -35,7 +35,8 @@ func TestSystemContractOnLab(t *testing.T) {
 	t.Run("VFs", func(t *testing.T) {
 		s := host1(backends.KindVFs, "0000:3b:00.0")
 		settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Missing: nowhere(s), Writes: changes(l, events.HostHardware),
-			Values: []backends.Value{backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 8}), backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 16}),
+			Values: []backends.Value{backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 8}),
+				backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 16}),
 				backends.ValueOf(backends.VFSpec{})}})
 	})
 	t.Run("passthrough", func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestComponentContractOnLab(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "bare"})
 	c.Depots([]string{depot + "mft-4.28.0.92-0.x86_64.vib", depot + "nmst-4.28.0.92-1OEM.801.0.0.21495797.x86_64.vib"})
 	s := host1(backends.KindComponent, "mft")
-	settertest.Run(t, settertest.Case{Setter: c.Setters()[s.Kind], Setting: s, OneWay: true, Missing: nowhere(s), Writes: changes(l, events.HostImage),
+	settertest.Run(t, settertest.Case{Setter: c.Setters()[s.Kind], Setting: s, OneWay: true, Missing: nowhere(s),
+		Writes: changes(l, events.HostImage),
 		Values: []backends.Value{backends.ValueOf("4.28.0.92-0")}})
 	sys := asked(t, c, t.Context(), vsphere.SystemOptions{Ask: []system.Question{system.VIBs, system.NextVIBs}}, "esx-01")["esx-01"]
 	if !sys.VIBs.Known() || sys.NextVIBs.Value["mft"].Version != "4.28.0.92-0" || sys.VIBs.Value["mft"].Version != "" {

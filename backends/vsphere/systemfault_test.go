@@ -30,7 +30,8 @@ func TestOneSystemFaultEach(t *testing.T) {
 		{host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"max_vfs": "0,0,8,0", "trust_state": "2"}},
 		{host1(backends.KindComponent, "mft"), "4.28.0.92-0"},
 	}
-	for _, method := range []string{"ConfigurePowerPolicy", "UpdatePassthruConfig", "RetrievePropertiesEx", "ExecuteSoap", "RetrieveManagedMethodExecuter"} {
+	for _, method := range []string{"ConfigurePowerPolicy", "UpdatePassthruConfig", "RetrievePropertiesEx", "ExecuteSoap",
+		"RetrieveManagedMethodExecuter"} {
 		for _, do := range []string{"drop", "drop-after", "http:503", "fault:NotAuthenticated"} {
 			t.Run(method+" "+do, func(t *testing.T) {
 				t.Parallel()
@@ -66,18 +67,30 @@ func TestSystemRefuses(t *testing.T) {
 	last := func(s backends.Setting) backends.Setting { s.Target = backends.HostRef("esx-02"); return s }
 	for _, r := range []row{
 		{"no such policy", "healthy", host1(backends.KindPower, ""), "turbo", backends.KindPermanent, `no power policy "turbo"`, "static"},
-		{"no such device", "healthy", host1(backends.KindVFs, "0000:99:00.0"), backends.VFSpec{Enabled: true, VFs: 1}, backends.KindPermanent, "no PCI device", "discover"},
-		{"SR-IOV off in the firmware", "bare", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true, VFs: 8}, backends.KindRefused, "offers no SR-IOV", "SRIOV_EN"},
-		{"0 VFs", "healthy", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true}, backends.KindRefused, "0 VFs", "1 VF at least"},
-		{"more VFs than the firmware gives", "healthy", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true, VFs: 17}, backends.KindRefused, "supports 16", "NUM_OF_VFS"},
-		{"not a device to pass through", "healthy", host1(backends.KindPassthrough, "0000:17:00.0"), true, backends.KindRefused, "cannot be passed through", "VT-d"},
-		{"parameter that the driver lacks", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"drss": "4"}, backends.KindRefused, "no parameter drss", "DRSS"},
-		{"blank in a value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": "1 max_vfs=8"}, backends.KindRefused, "cannot be the value", ""},
-		{"quote in a value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": `1"`}, backends.KindRefused, "cannot be the value", ""},
-		{"empty value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": ""}, backends.KindRefused, "cannot be the value", ""},
-		{"no such module", "healthy", host1(backends.KindModuleParams, "nmlx9_core"), map[string]string{}, backends.KindPermanent, "Invalid Module name", ""},
-		{"file does not hold it", "bare", host1(backends.KindComponent, "nmst"), "1.0", backends.KindRefused, "no file that was named holds it", "mft 4.28.0.92-0"},
-		{"acceptance level (Secure Boot)", "sriov-acceptance", last(host1(backends.KindComponent, "mft")), "4.28.0.92-0", backends.KindPermanent, "acceptance level is partner", "esxcli software acceptance set"},
+		{"no such device", "healthy", host1(backends.KindVFs, "0000:99:00.0"), backends.VFSpec{Enabled: true, VFs: 1}, backends.KindPermanent,
+			"no PCI device", "discover"},
+		{"SR-IOV off in the firmware", "bare", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true, VFs: 8},
+			backends.KindRefused, "offers no SR-IOV", "SRIOV_EN"},
+		{"0 VFs", "healthy", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true}, backends.KindRefused, "0 VFs",
+			"1 VF at least"},
+		{"more VFs than the firmware gives", "healthy", host1(backends.KindVFs, "0000:3b:00.0"), backends.VFSpec{Enabled: true, VFs: 17},
+			backends.KindRefused, "supports 16", "NUM_OF_VFS"},
+		{"not a device to pass through", "healthy", host1(backends.KindPassthrough, "0000:17:00.0"), true, backends.KindRefused,
+			"cannot be passed through", "VT-d"},
+		{"parameter that the driver lacks", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"drss": "4"},
+			backends.KindRefused, "no parameter drss", "DRSS"},
+		{"blank in a value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": "1 max_vfs=8"},
+			backends.KindRefused, "cannot be the value", ""},
+		{"quote in a value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": `1"`}, backends.KindRefused,
+			"cannot be the value", ""},
+		{"empty value", "healthy", host1(backends.KindModuleParams, "nmlx5_core"), map[string]string{"ecn": ""}, backends.KindRefused,
+			"cannot be the value", ""},
+		{"no such module", "healthy", host1(backends.KindModuleParams, "nmlx9_core"), map[string]string{}, backends.KindPermanent,
+			"Invalid Module name", ""},
+		{"file does not hold it", "bare", host1(backends.KindComponent, "nmst"), "1.0", backends.KindRefused, "no file that was named holds it",
+			"mft 4.28.0.92-0"},
+		{"acceptance level (Secure Boot)", "sriov-acceptance", last(host1(backends.KindComponent, "mft")), "4.28.0.92-0", backends.KindPermanent,
+			"acceptance level is partner", "esxcli software acceptance set"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,17 +177,21 @@ func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.Syste
 
 // A question that fails costs only its own answer.
 func TestSystemSurvey(t *testing.T) {
-	_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: "sriov-ready", Faults: []string{"host=esx-03,command=esxcli software vib list,do=fail:vib database is locked"}})
+	_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: "sriov-ready",
+		Faults: []string{"host=esx-03,command=esxcli software vib list,do=fail:vib database is locked"}})
 	o := vsphere.SystemOptions{Parallel: 2, Depots: []string{depot + "no.zip"}, Ask: []system.Question{
-		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions, system.Pause, system.VFs, system.Neighbours, system.Resync, system.BootDevice,
+		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions, system.Pause,
+		system.VFs, system.Neighbours, system.Resync, system.BootDevice,
 	}}
 	all := asked(t, c, t.Context(), o, "esx-01", "esx-02", "esx-03", "esx-99")
 	one := all["esx-01"]
-	if one.Acceptance != backends.FactOf("PartnerSupported") || one.VIBs.Value["mft"].Version == "" || one.VIBs.Value["mft"].Acceptance == "" || one.NextVIBs.State != backends.FactAbsent {
+	if one.Acceptance != backends.FactOf("PartnerSupported") || one.VIBs.Value["mft"].Version == "" ||
+		one.VIBs.Value["mft"].Acceptance == "" || one.NextVIBs.State != backends.FactAbsent {
 		t.Errorf("%+v", one)
 	}
 	core := one.Module("nmlx5_core")
-	if !slices.Contains(core.Known, "max_vfs") || core.Params["max_vfs"] != "0,0,8,0" || one.Module("nmlx5_rdma").Params["dscp_force"] != "26" {
+	if !slices.Contains(core.Known, "max_vfs") || core.Params["max_vfs"] != "0,0,8,0" ||
+		one.Module("nmlx5_rdma").Params["dscp_force"] != "26" {
 		t.Errorf("%+v", one.Modules)
 	}
 	if vfs := one.VFs["vmnic2"].Value; len(vfs) != 8 || vfs[0].Address != "0000:3b:00.2" {
@@ -186,7 +203,8 @@ func TestSystemSurvey(t *testing.T) {
 	if !one.Pause.Known() || one.Neighbours.Value["vmnic2"].Switch != "leaf-01" || !one.Stats["vmnic2"].Known() || !one.DCB["vmnic2"].Known() {
 		t.Errorf("%+v", one)
 	}
-	for what, state := range map[string]backends.FactState{"exceptions": one.Exceptions.State, "resync": one.Resync.State, "boot device": one.BootDevice.State} {
+	for what, state := range map[string]backends.FactState{"exceptions": one.Exceptions.State, "resync": one.Resync.State,
+		"boot device": one.BootDevice.State} {
 		if state != backends.FactAbsent {
 			t.Errorf("%s: %q, and there is none to have", what, state)
 		}
@@ -195,7 +213,8 @@ func TestSystemSurvey(t *testing.T) {
 	if !strings.Contains(three.VIBs.Why, "vib database is locked") || !strings.Contains(three.NextVIBs.Why, "vib database is locked") {
 		t.Errorf("VIBs %+v", three.VIBs)
 	}
-	if !three.Modules["nmlx5_core"].Known() || !three.Acceptance.Known() || !three.Pause.Known() || !three.Stats["vmnic2"].Known() || !three.Neighbours.Known() {
+	if !three.Modules["nmlx5_core"].Known() || !three.Acceptance.Known() || !three.Pause.Known() || !three.Stats["vmnic2"].Known() ||
+		!three.Neighbours.Known() {
 		t.Errorf("the list of VIBs took others with it: %+v", three)
 	}
 	if gone := all["esx-99"]; gone.Pause.State != backends.FactUnreadable || !strings.Contains(gone.Pause.Why, "no host") {

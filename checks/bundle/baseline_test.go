@@ -19,7 +19,8 @@ import (
 var savedAt = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
 
 func params(pfctx string) map[string]backends.Fact[backends.Module] {
-	return map[string]backends.Fact[backends.Module]{"nic_driver": backends.FactOf(backends.Module{Known: []string{"pfctx"}, Params: map[string]string{"pfctx": pfctx}})}
+	return map[string]backends.Fact[backends.Module]{"nic_driver": backends.FactOf(backends.Module{Known: []string{"pfctx"},
+		Params: map[string]string{"pfctx": pfctx}})}
 }
 
 func baselineFacts() *checks.Facts {
@@ -29,7 +30,8 @@ func baselineFacts() *checks.Facts {
 			VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a", Clock: savedAt},
 			Hosts: []backends.Host{
 				{Name: "lyon-1", MemoryUsedMB: 4096, RecentTasks: []string{"a task"}, PCI: []backends.PCIDevice{{Address: "0000:3b:00.0"}},
-					System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08"), Pause: backends.FactOf(map[string]backends.PauseSpec{"vmnic2": {}})}},
+					System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08"),
+						Pause: backends.FactOf(map[string]backends.PauseSpec{"vmnic2": {}})}},
 				{Name: "lyon-2"}, {Name: "lyon-3"},
 			},
 			Guests: []backends.Guest{{VM: "node-1", Kernel: "5.15.0", KernelLog: []string{"mlx5_core: something"}}},
@@ -88,7 +90,8 @@ func TestAnOldFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := bundle.SaveBaseline(filepath.Join(path, "below", "a", "file.json"), bundle.BaselineOf(baselineFacts(), savedAt, "")); err == nil {
+	if err := bundle.SaveBaseline(filepath.Join(path, "below", "a", "file.json"),
+		bundle.BaselineOf(baselineFacts(), savedAt, "")); err == nil {
 		t.Error("a file served as a directory")
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
@@ -97,7 +100,9 @@ func TestAnOldFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 }
 
 func FuzzLoadBaseline(f *testing.F) {
-	for _, seed := range []string{"", "{}", "null", `{"format":1,"inventory":{}}`, `{"format":1,"inventory":{"vcenter":{"instance_uuid":"4711-a"},"hosts":[{"name":"a","system":{"modules":{"m":{}}}}]}}`, `{"format":2,"inventory":null}`} {
+	for _, seed := range []string{"", "{}", "null", `{"format":1,"inventory":{}}`,
+		`{"format":1,"inventory":{"vcenter":{"instance_uuid":"4711-a"},"hosts":[{"name":"a","system":{"modules":{"m":{}}}}]}}`,
+		`{"format":2,"inventory":null}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -119,7 +119,12 @@ func TestEveryFactSurvives(t *testing.T) {
 func TestUnreadStaysUnread(t *testing.T) {
 	for _, f := range []*checks.Facts{
 		{Inventory: &backends.Inventory{}},
-		{Inventory: &backends.Inventory{Hosts: []backends.Host{{Name: "a", System: &backends.HostSystem{Log: []string{}, Pause: backends.FactOf(map[string]backends.PauseSpec{})}}}, Clusters: []backends.Cluster{}, Guests: []backends.Guest{{PCI: []backends.GuestDevice{}, KernelLog: []string{}, Packages: map[string]string{}}}},
+		{
+			Inventory: &backends.Inventory{
+				Hosts: []backends.Host{{Name: "a",
+					System: &backends.HostSystem{Log: []string{}, Pause: backends.FactOf(map[string]backends.PauseSpec{})}}},
+				Clusters: []backends.Cluster{},
+				Guests:   []backends.Guest{{PCI: []backends.GuestDevice{}, KernelLog: []string{}, Packages: map[string]string{}}}},
 			Pairs: []checks.PairFacts{}, Changed: map[string]time.Time{}},
 	} {
 		got, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Facts: f})))
@@ -144,9 +149,12 @@ func named() *bundle.Bundle {
 		Inventory: &backends.Inventory{
 			VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "frieda@vsphere.local"},
 			Gaps:    []backends.Gap{{Target: backends.HostRef("esx-01"), Why: "Permission denied for frieda@vsphere.local."}},
-			Hosts: []backends.Host{{Name: "esx-01", System: &backends.HostSystem{ShellError: "maintainer@esx-01: no key fits", VIBs: backends.ReadFact(map[string]backends.VIB(nil), errors.New("frieda@vsphere.local may not")),
-				Modules: map[string]backends.Fact[backends.Module]{"nic_driver": backends.ReadFact(backends.Module{}, errors.New("refused to maintainer"))}, Exceptions: backends.FactOf([]string{"maintainer"})}}},
-			Guests: []backends.Guest{{VM: "vm-01", User: "ubuntu", OS: "ubuntu", Pretty: "Ubuntu 24.04", SudoError: "sorry, user ubuntu may not run sudo", KernelLog: []string{"ubuntu: taint"}}},
+			Hosts: []backends.Host{{Name: "esx-01", System: &backends.HostSystem{ShellError: "maintainer@esx-01: no key fits",
+				VIBs: backends.ReadFact(map[string]backends.VIB(nil), errors.New("frieda@vsphere.local may not")),
+				Modules: map[string]backends.Fact[backends.Module]{"nic_driver": backends.ReadFact(backends.Module{},
+					errors.New("refused to maintainer"))}, Exceptions: backends.FactOf([]string{"maintainer"})}}},
+			Guests: []backends.Guest{{VM: "vm-01", User: "ubuntu", OS: "ubuntu", Pretty: "Ubuntu 24.04",
+				SudoError: "sorry, user ubuntu may not run sudo", KernelLog: []string{"ubuntu: taint"}}},
 		},
 	}}
 }
@@ -159,17 +167,21 @@ func TestUserNamesAreLeftOut(t *testing.T) {
 	}
 	g, sys := b.Facts.Inventory.Guests[0], b.Facts.Inventory.Hosts[0].System
 	for _, got := range []string{
-		b.Answers.VCenter.Username, b.Answers.ESXi.User, b.Answers.VMs[0].Guest.User, b.Facts.Inventory.VCenter.User, g.User, g.SudoError, g.KernelLog[0],
-		b.Facts.LacksErr.Error(), b.Facts.Inventory.Gaps[0].Why, sys.ShellError, sys.VIBs.Why, sys.Modules["nic_driver"].Why, sys.Exceptions.Value[0],
+		b.Answers.VCenter.Username, b.Answers.ESXi.User, b.Answers.VMs[0].Guest.User, b.Facts.Inventory.VCenter.User, g.User, g.SudoError,
+		g.KernelLog[0],
+		b.Facts.LacksErr.Error(), b.Facts.Inventory.Gaps[0].Why, sys.ShellError, sys.VIBs.Why, sys.Modules["nic_driver"].Why,
+		sys.Exceptions.Value[0],
 	} {
-		if strings.Contains(got, "frieda") || strings.Contains(got, "maintainer") || strings.Contains(got, "ubuntu") || !strings.Contains(got, bundle.Redacted) {
+		if strings.Contains(got, "frieda") || strings.Contains(got, "maintainer") || strings.Contains(got, "ubuntu") ||
+			!strings.Contains(got, bundle.Redacted) {
 			t.Errorf("%q", got)
 		}
 	}
 	if g.OS != "ubuntu" || g.Pretty != "Ubuntu 24.04" {
 		t.Errorf("the system went with the user: %q, %q", g.OS, g.Pretty)
 	}
-	if in.Answers.VMs[0].Guest.User != "ubuntu" || in.Facts.Inventory.VCenter.User != "frieda@vsphere.local" || in.Facts.Inventory.Guests[0].KernelLog[0] != "ubuntu: taint" {
+	if in.Answers.VMs[0].Guest.User != "ubuntu" || in.Facts.Inventory.VCenter.User != "frieda@vsphere.local" ||
+		in.Facts.Inventory.Guests[0].KernelLog[0] != "ubuntu: taint" {
 		t.Error("what was bundled was changed itself")
 	}
 }
@@ -179,7 +191,9 @@ func TestTheSameFactsGiveTheSameFindings(t *testing.T) {
 	a.Hosts.Datacenter = "DC"
 	f := &checks.Facts{Answers: a, Now: made, Inventory: &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "root", Version: "8.0.3", Clock: made.Add(time.Second), ClockAsked: made},
-		Hosts:   []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected", Firewall: map[string]backends.Ruleset{"pvrdma": {}}, System: &backends.HostSystem{Pause: backends.ReadFact(map[string]backends.PauseSpec(nil), errors.New("no answer"))}}},
+		Hosts: []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected",
+			Firewall: map[string]backends.Ruleset{"pvrdma": {}},
+			System:   &backends.HostSystem{Pause: backends.ReadFact(map[string]backends.PauseSpec(nil), errors.New("no answer"))}}},
 	}}
 	want := catalogue.Run(context.Background(), f, checks.Selection{Uses: a.Uses()})
 	b, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Made: made, Answers: a, Facts: f})))

@@ -35,17 +35,19 @@ var named = map[string]string{
 var byName = []string{"members", "drs_override", "addresses", "macs", "gpus", "names", "peers"}
 
 var (
-	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // words that also have another meaning: sriov, VLAN 100, a byte of a MAC address
-	usual     = regexp.MustCompile(`^(VM Network|Management Network|vSwitch0|(dv)?[Uu]plink ?\d+|redacted|vm|host|network|datastore|Datacenters|)$`)
-	ipv4      = regexp.MustCompile(`\d+(?:\.\d+)+`)
-	digits    = regexp.MustCompile(`\d+`)
-	ipv6      = regexp.MustCompile(`[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:]*`)
-	bytewise  = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+$`) // MAC address, WWN, fingerprint
-	length    = regexp.MustCompile(`^/(\d+)`)
-	dnsName   = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*$`)
-	server    = regexp.MustCompile(`\b[a-z]+://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)`)
-	volume    = regexp.MustCompile(`/vmfs/volumes/([^/"\s]+)`)
-	spaced    = regexp.MustCompile(`/vmfs/volumes/([^/"]+)/|\[([^\]\[]+)\] \S[^\[\]]*?\.(?:vmx|vmdk|iso)\b`) // datastore names may have spaces
+	// words that also have another meaning: sriov, VLAN 100, a byte of a MAC address
+	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`)
+	usual     = regexp.MustCompile(
+		`^(VM Network|Management Network|vSwitch0|(dv)?[Uu]plink ?\d+|redacted|vm|host|network|datastore|Datacenters|)$`)
+	ipv4     = regexp.MustCompile(`\d+(?:\.\d+)+`)
+	digits   = regexp.MustCompile(`\d+`)
+	ipv6     = regexp.MustCompile(`[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:]*`)
+	bytewise = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+$`) // MAC address, WWN, fingerprint
+	length   = regexp.MustCompile(`^/(\d+)`)
+	dnsName  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*$`)
+	server   = regexp.MustCompile(`\b[a-z]+://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)`)
+	volume   = regexp.MustCompile(`/vmfs/volumes/([^/"\s]+)`)
+	spaced   = regexp.MustCompile(`/vmfs/volumes/([^/"]+)/|\[([^\]\[]+)\] \S[^\[\]]*?\.(?:vmx|vmdk|iso)\b`) // datastore names may have spaces
 )
 
 // list marks the key of a map that is an element of a list.

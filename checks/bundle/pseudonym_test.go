@@ -51,24 +51,29 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 	}
 	inv := &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.acme.example:8443/sdk", Version: "8.0.3"},
-		Hosts: []backends.Host{{Name: "esx-9.acme.example", Datacenter: "Ulm 2", Version: "8.0.3", RecentTasks: []string{"vMotion of db-1 to esx-10 (10.7.4.2)"},
-			NICs: []backends.NIC{{Device: "vmnic2", DriverVersion: "4.23.6.2-1OEM", MAC: "b8:59:9f:00:00:02"}}}, {Name: "esx-10.acme.example", Datacenter: "Ulm 2"}},
+		Hosts: []backends.Host{{Name: "esx-9.acme.example", Datacenter: "Ulm 2", Version: "8.0.3",
+			RecentTasks: []string{"vMotion of db-1 to esx-10 (10.7.4.2)"},
+			NICs:        []backends.NIC{{Device: "vmnic2", DriverVersion: "4.23.6.2-1OEM", MAC: "b8:59:9f:00:00:02"}}},
+			{Name: "esx-10.acme.example", Datacenter: "Ulm 2"}},
 		VMs: []backends.VM{
 			{Name: "db-1", Path: "/Ulm 2/vm/Kunden%2fBank/db-1", Host: "esx-9.acme.example", IPs: []string{"10.7.4.11", "8.8.8.8"}},
 			{Name: "sriov", Path: "/Ulm 2/vm/sriov", Adapters: []backends.Adapter{{Type: "sriov", PortGroup: "RDMA-Ulm-A"}}},
 		},
-		Guests: []backends.Guest{{VM: "db-1", NVIDIA: &backends.NVIDIA{LicenseServers: []backends.LicenseServer{{Host: "dls-ulm7", Port: "443"}}}, RDMA: []backends.VerbsDevice{{GIDs: []backends.GID{{GID: "0000:0000:0000:0000:0000:ffff:0a07:040b"}}}}}},
+		Guests: []backends.Guest{{VM: "db-1", NVIDIA: &backends.NVIDIA{LicenseServers: []backends.LicenseServer{{Host: "dls-ulm7", Port: "443"}}},
+			RDMA: []backends.VerbsDevice{{GIDs: []backends.GID{{GID: "0000:0000:0000:0000:0000:ffff:0a07:040b"}}}}}},
 	}
 	write := func(masked bool) []byte {
 		var b bytes.Buffer
-		if err := bundle.Write(&b, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv}, Masked: masked}); err != nil {
+		if err := bundle.Write(&b, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv},
+			Masked: masked}); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
 	}
 	packed := write(true)
 	text, open := unpacked(t, packed), unpacked(t, write(false))
-	for _, name := range []string{"acme", "Ulm", "esx-9", "esx-10", "db-1", "dls-ulm7", "Kunden", "Bank", "10.7.4.", "10.7.5.", "8.8.8.8", "0a07:04"} {
+	for _, name := range []string{"acme", "Ulm", "esx-9", "esx-10", "db-1", "dls-ulm7", "Kunden", "Bank", "10.7.4.", "10.7.5.", "8.8.8.8",
+		"0a07:04"} {
 		if !strings.Contains(open, name) {
 			t.Errorf("the bundle has no %s to hide", name)
 		}
@@ -85,7 +90,8 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 	switch {
 	case h.Name != "host-001" || got.Hosts[1].Name != "host-002" || b.Answers.Hosts.Names[0] != "host-002" || v.Host != h.Name:
 		t.Errorf("hosts %q, %q, answers %q, host of the VM %q", h.Name, got.Hosts[1].Name, b.Answers.Hosts.Names, v.Host)
-	case v.Name != "vm-00001" || v.Path != "/datacenter-1/vm/folder-1/vm-00001" || b.Answers.VMs[0].Name != v.Path || got.Guests[0].VM != v.Name:
+	case v.Name != "vm-00001" || v.Path != "/datacenter-1/vm/folder-1/vm-00001" || b.Answers.VMs[0].Name != v.Path ||
+		got.Guests[0].VM != v.Name:
 		t.Errorf("VM %q at %q, answers %q, guest %q", v.Name, v.Path, b.Answers.VMs[0].Name, got.Guests[0].VM)
 	case got.VMs[1].Name != "vm-00002" || got.VMs[1].Adapters[0].Type != "sriov" || b.Answers.VMs[1].Name != "vm-00002":
 		t.Errorf("a VM of the name of a word: %+v", got.VMs[1])
@@ -132,8 +138,10 @@ measure: {perftest: "https://files.other-co.example/perftest.tgz"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := []string{"cannot open /vmfs/volumes/Secret Store/fw.bin", "[Hidden Disk] vm/vm.vmx is locked", "2001:db8:7::11: no route to 2001:db8:7::12/64",
-		"range 10.7.4.2-10.7.4.9", "at 11:00 on VLAN 100 by b8:59:9f:00:a1:02", "GID 0000:0000:0000:0000:0000:ffff:0a07:0402, ::ffff:10.7.4.2 and ::ffff:a07:402",
+	log := []string{"cannot open /vmfs/volumes/Secret Store/fw.bin", "[Hidden Disk] vm/vm.vmx is locked",
+		"2001:db8:7::11: no route to 2001:db8:7::12/64",
+		"range 10.7.4.2-10.7.4.9", "at 11:00 on VLAN 100 by b8:59:9f:00:a1:02",
+		"GID 0000:0000:0000:0000:0000:ffff:0a07:0402, ::ffff:10.7.4.2 and ::ffff:a07:402",
 		"wwn 20:00:00:25:b5:00:00:0f",
 		"/vmfs/volumes/Goldmine is full, see /var/log/vmkernel.log"}
 	inv := &backends.Inventory{
@@ -141,13 +149,15 @@ measure: {perftest: "https://files.other-co.example/perftest.tgz"}
 			Firewall: map[string]backends.Ruleset{"pvrdma": {Networks: []string{"10.7.0.0/16", "10.7.4.2"}}}}},
 		PortGroups: []backends.PortGroup{{Name: "100", Switch: "A1", VLAN: "100"}},
 		VMs:        []backends.VM{{Name: "11"}},
-		Guests:     []backends.Guest{{VM: "11", Address: "gpu.bigco.example:22", MOFED: "MLNX_OFED_LINUX-5.8-3.0.7.0:", Packages: map[string]string{"mlnx-fw-updater": "24.10-1.1.4.0"}}},
+		Guests: []backends.Guest{{VM: "11", Address: "gpu.bigco.example:22", MOFED: "MLNX_OFED_LINUX-5.8-3.0.7.0:",
+			Packages: map[string]string{"mlnx-fw-updater": "24.10-1.1.4.0"}}},
 	}
 	var packed bytes.Buffer
 	var texts []string // with keys of their own: one network in 256 keeps its number by chance
 	for range 3 {
 		packed.Reset()
-		if err := bundle.Write(&packed, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv}, Masked: true}); err != nil {
+		if err := bundle.Write(&packed, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv},
+			Masked: true}); err != nil {
 			t.Fatal(err)
 		}
 		texts = append(texts, unpacked(t, packed.Bytes()))
@@ -172,7 +182,8 @@ measure: {perftest: "https://files.other-co.example/perftest.tgz"}
 	h, g, create := b.Facts.Inventory.Hosts[0], b.Facts.Inventory.Guests[0], b.Answers.PVRDMA.VMKNic.Create
 	network, err := netip.ParsePrefix(h.Firewall["pvrdma"].Networks[0])
 	switch {
-	case err != nil || network != network.Masked() || !network.Contains(netip.MustParseAddr(h.Name)) || h.Firewall["pvrdma"].Networks[1] != h.Name:
+	case err != nil || network != network.Masked() || !network.Contains(netip.MustParseAddr(h.Name)) ||
+		h.Firewall["pvrdma"].Networks[1] != h.Name:
 		t.Errorf("host %s, firewall %+v: %v", h.Name, h.Firewall, err)
 	case b.Answers.Hosts.Names[0] != h.Name || b.Answers.NIC.MACs[h.Name] != "b8:59:9f:00:a1:02":
 		t.Errorf("answers %+v, %+v; host %s", b.Answers.Hosts, b.Answers.NIC, h.Name)

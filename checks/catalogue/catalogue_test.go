@@ -75,7 +75,8 @@ func TestCatalogueHoldsEveryRowInOrder(t *testing.T) {
 }
 
 func TestEveryRowIsComplete(t *testing.T) {
-	scopes := map[string]checks.Scope{"VC": checks.VCenter, "CL": checks.Cluster, "HOST": checks.Host, "DVS": checks.Switch, "SW": checks.Switch,
+	scopes := map[string]checks.Scope{"VC": checks.VCenter, "CL": checks.Cluster, "HOST": checks.Host, "DVS": checks.Switch,
+		"SW": checks.Switch,
 		"VM": checks.VM, "GST": checks.Guest, "PAIR": checks.Pair}
 	for _, c := range catalogue.Checks() {
 		prefix, _, _ := strings.Cut(c.ID, "-")

@@ -31,15 +31,20 @@ func drifts() map[string]checks.Drift {
 
 		"HOST-PNIC-FWMATRIX-007": nicDrift("firmware", func(n *backends.NIC) string { return n.Firmware }),
 		"HOST-VF-COUNT-010":      nicDrift("VFs", vfs),
-		"HOST-VMKNIC-SET-001":    hostDrift(backends.VMKNICOption, func(_ *checks.Facts, h *backends.Host) string { return h.Options[backends.VMKNICOption] }),
-		"HOST-VMKNIC-EXIST-002":  vmkDrift("address", func(v *backends.VMKernelNIC) string { return fmt.Sprintf("%s/%d", v.IP, v.PrefixLen) }),
-		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
-		"HOST-FW-ALLOW-008":      hostDrift("allowed", allowed),
+		"HOST-VMKNIC-SET-001": hostDrift(backends.VMKNICOption,
+			func(_ *checks.Facts, h *backends.Host) string { return h.Options[backends.VMKNICOption] }),
+		"HOST-VMKNIC-EXIST-002": vmkDrift("address", func(v *backends.VMKernelNIC) string { return fmt.Sprintf("%s/%d", v.IP, v.PrefixLen) }),
+		"HOST-VMKNIC-MTU-006":   vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
+		"HOST-FW-ALLOW-008":     hostDrift("allowed", allowed),
 
-		"DVS-VERSION-002": drift("version", backends.TypeSwitch, (*backends.Inventory).Switch, func(_ *checks.Facts, s *backends.Switch) string { return s.Version }),
-		"DVS-MEMBER-003":  memberDrift,
-		"DVS-MTU-006":     drift("MTU", backends.TypeSwitch, (*backends.Inventory).Switch, func(_ *checks.Facts, s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
-		"DVS-PG-VLAN-008": drift("VLAN", backends.TypePortGroup, (*backends.Inventory).PortGroup, func(_ *checks.Facts, g *backends.PortGroup) string { return g.VLAN }),
+		"DVS-VERSION-002": drift("version", backends.TypeSwitch, (*backends.Inventory).Switch, func(_ *checks.Facts, s *backends.Switch) string {
+			return s.Version
+		}),
+		"DVS-MEMBER-003": memberDrift,
+		"DVS-MTU-006": drift("MTU", backends.TypeSwitch, (*backends.Inventory).Switch,
+			func(_ *checks.Facts, s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
+		"DVS-PG-VLAN-008": drift("VLAN", backends.TypePortGroup, (*backends.Inventory).PortGroup,
+			func(_ *checks.Facts, g *backends.PortGroup) string { return g.VLAN }),
 
 		"VM-NIC-DVS-019": drift("RDMA adapters", backends.TypeVM, (*backends.Inventory).VM, adapters),
 
@@ -58,7 +63,8 @@ func was(what, now, then string) string {
 }
 
 // drift compares a value of a target of one type, which both inventories have.
-func drift[T any](what string, of backends.TargetType, find func(inv *backends.Inventory, name string) *T, is func(*checks.Facts, *T) string) checks.Drift {
+func drift[T any](what string, of backends.TargetType, find func(inv *backends.Inventory, name string) *T,
+	is func(*checks.Facts, *T) string) checks.Drift {
 	return func(f *checks.Facts, t backends.Ref) string {
 		now, then := find(f.Inventory, t.Name), find(f.Baseline, t.Name)
 		if t.Type != of || now == nil || then == nil {

@@ -32,18 +32,21 @@ func driftCases() map[string]struct {
 			gpu.PCI = "0000:b4:00.0"
 			theHost(f).GPUs = []backends.GPU{gpu}
 		}, "GPUs at 0000:44:00.0"},
-		"CL-PARAM-009":   {p, theFacts(func(h *backends.HostSystem) { h.Modules[connectX.Driver()].Value.Params["pfctx"] = "" }), connectX.Driver() + " pfctx 0x08"},
+		"CL-PARAM-009": {p, theFacts(func(h *backends.HostSystem) { h.Modules[connectX.Driver()].Value.Params["pfctx"] = "" }),
+			connectX.Driver() + " pfctx 0x08"},
 		"HOST-POWER-009": {p, func(f *checks.Facts) { theHost(f).PowerPolicy = "dynamic" }, "power policy static"},
 		"HOST-PNIC-STATE-003": {p, func(f *checks.Facts) {
 			f.LinksLost = map[string]map[string]int{theHost(f).Name: {"vmnic4": 3, "vmnic0": 1}, "lyon-0": {"vmnic0": 1}}
 		}, "the link went down 3 times since"},
-		"HOST-PNIC-SPEED-004":    {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100G"},
-		"HOST-PNIC-DRIVER-006":   {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" }, "driver " + connectX.Driver() + " 4.23.0.66-2vmw"},
+		"HOST-PNIC-SPEED-004": {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100G"},
+		"HOST-PNIC-DRIVER-006": {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" },
+			"driver " + connectX.Driver() + " 4.23.0.66-2vmw"},
 		"HOST-PNIC-FWMATRIX-007": {p, func(f *checks.Facts) { theNIC(f).Firmware = "16.35.4030" }, "firmware 16.35.8008"},
 		"HOST-VF-COUNT-010":      {s, func(f *checks.Facts) { n := *theNIC(f).SRIOV; n.VFs, n.Requested = 4, 4; theNIC(f).SRIOV = &n }, "VFs 8"},
-		"HOST-VMKNIC-SET-001":    {p, func(f *checks.Facts) { theHost(f).Options = map[string]string{"Net.PVRDMAVmknic": "vmk1"} }, "Net.PVRDMAVmknic vmk0"},
-		"HOST-VMKNIC-EXIST-002":  {p, vmk0(func(v *backends.VMKernelNIC) { v.IP = "10.1.0.77" }), "address vmk0 10.1.0.3/24"},
-		"HOST-VMKNIC-MTU-006":    {p, vmk0(func(v *backends.VMKernelNIC) { v.MTU = 1400 }), "MTU vmk0 1500"},
+		"HOST-VMKNIC-SET-001": {p, func(f *checks.Facts) { theHost(f).Options = map[string]string{"Net.PVRDMAVmknic": "vmk1"} },
+			"Net.PVRDMAVmknic vmk0"},
+		"HOST-VMKNIC-EXIST-002": {p, vmk0(func(v *backends.VMKernelNIC) { v.IP = "10.1.0.77" }), "address vmk0 10.1.0.3/24"},
+		"HOST-VMKNIC-MTU-006":   {p, vmk0(func(v *backends.VMKernelNIC) { v.MTU = 1400 }), "MTU vmk0 1500"},
 		"HOST-FW-ALLOW-008": {p, func(f *checks.Facts) {
 			theHost(f).Firewall = map[string]backends.Ruleset{"pvrdma": {Enabled: true, Networks: []string{"10.1.0.0/24"}}}
 		}, "allowed all addresses"},
@@ -51,10 +54,11 @@ func driftCases() map[string]struct {
 		"DVS-MEMBER-003":  {p, func(f *checks.Facts) { member(f, "vmnic5") }, "uplinks vmnic4"},
 		"DVS-MTU-006":     {p, func(f *checks.Facts) { theSwitch(f).MTU = 9190 }, "MTU 9000"},
 		"DVS-PG-VLAN-008": {p, func(f *checks.Facts) { theGroup(f).VLAN = "7"; f.Answers.Switch.VLAN = 7 }, "VLAN 0"},
-		"VM-NIC-DVS-019":  {p, func(f *checks.Facts) { theVM(f).Adapters[1].MAC = "00:50:56:00:01:99" }, "RDMA adapters 00:50:56:00:01:02 on RDMA-PG"},
-		"GST-OS-001":      {p, func(f *checks.Facts) { theGuest(f).Kernel = "5.15.0-92" }, "kernel 5.15.0"},
-		"GST-MTU-012":     {p, func(f *checks.Facts) { theGuest(f).Interfaces[1].MTU = 1500 }, "MTU 9000"},
-		"GST-GID-019":     {p, func(f *checks.Facts) { theGuest(f).RDMA = []backends.VerbsDevice{movedGID(theGuest(f).RDMA[0])} }, "at index 1"},
+		"VM-NIC-DVS-019": {p, func(f *checks.Facts) { theVM(f).Adapters[1].MAC = "00:50:56:00:01:99" },
+			"RDMA adapters 00:50:56:00:01:02 on RDMA-PG"},
+		"GST-OS-001":  {p, func(f *checks.Facts) { theGuest(f).Kernel = "5.15.0-92" }, "kernel 5.15.0"},
+		"GST-MTU-012": {p, func(f *checks.Facts) { theGuest(f).Interfaces[1].MTU = 1500 }, "MTU 9000"},
+		"GST-GID-019": {p, func(f *checks.Facts) { theGuest(f).RDMA = []backends.VerbsDevice{movedGID(theGuest(f).RDMA[0])} }, "at index 1"},
 	}
 }
 
@@ -110,7 +114,8 @@ func TestDriftIsReportedByItsRow(t *testing.T) {
 			if r.Status != checks.Warn && r.Status != checks.Fail || r.Quiet {
 				t.Errorf("%s: %s, quiet %t, though it drifted", id, r.Status, r.Quiet)
 			}
-			if !strings.Contains(r.Target.Name, "2") && r.Target.Type != backends.TypeVCenter && r.Target.Type != backends.TypeSwitch && r.Target.Type != backends.TypePortGroup {
+			if !strings.Contains(r.Target.Name, "2") && r.Target.Type != backends.TypeVCenter && r.Target.Type != backends.TypeSwitch &&
+				r.Target.Type != backends.TypePortGroup {
 				t.Errorf("%s: told of %s, which has not changed", id, r.Target)
 			}
 		}

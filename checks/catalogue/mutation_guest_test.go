@@ -20,13 +20,15 @@ func guestMutations() []mutation {
 		return func(f *checks.Facts) {
 			f.Answers.Container.Image = "rdma:1"
 			for i := range f.Inventory.Guests {
-				f.Inventory.Guests[i].Engine = &backends.Engine{Name: "docker", Images: map[string]string{"rdma:1": ""}, Inside: map[string]backends.Libraries{"rdma:1": {PVRDMA: true}}}
+				f.Inventory.Guests[i].Engine = &backends.Engine{Name: "docker", Images: map[string]string{"rdma:1": ""},
+					Inside: map[string]backends.Libraries{"rdma:1": {PVRDMA: true}}}
 			}
 			change(theGuest(f).Engine)
 		}
 	}
 	return []mutation{
-		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) { g.Available, g.Loaded = nil, []string{"ib_umad", "rdma_cm", "rdma_ucm"} }), "GST-MOD-007"},
+		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) { g.Available, g.Loaded = nil, []string{"ib_umad", "rdma_cm", "rdma_ucm"} }),
+			"GST-MOD-007"},
 		{"VC-TIME-004", p, checks.Warn, guest(func(g *backends.Guest) { g.ClockSkew = ptr(-30) }), ""},
 		{"VC-TIME-004", p, checks.Fail, guest(func(g *backends.Guest) { g.ClockSkew = ptr(3600) }), ""},
 		{"GST-SUDO-002", p, checks.Fail, guest(func(g *backends.Guest) { g.Sudo = "none" }), ""},
@@ -121,20 +123,23 @@ func guestMutations() []mutation {
 		}, "HOST-GPU-ROOT-016"},
 		{"GST-TOPO-029", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "SYS" }), ""},
 		{"GST-CONTAINER-030", p, checks.Fail, guest(func(g *backends.Guest) {
-			g.Containers = []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true, HostNet: true}}
+			g.Containers = []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true,
+				HostNet: true}}
 		}), ""},
 		{"GST-CONTAINER-030", p, checks.Fail, image(func(e *backends.Engine) {
 			e.Inside["rdma:1"] = backends.Libraries{Version: "51mlnx1-1.51246", MOFED: true}
 		}), ""},
 		{"GST-CONTAINER-030", p, checks.Unknown, image(func(e *backends.Engine) { e.Inside = nil }), ""},
-		{"GST-CTRFLAGS-031", p, checks.Fail, guest(func(g *backends.Guest) { g.Containers = []backends.Container{{Name: "ngc", Devices: true}} }), ""},
+		{"GST-CTRFLAGS-031", p, checks.Fail, guest(func(g *backends.Guest) { g.Containers = []backends.Container{{Name: "ngc", Devices: true}} }),
+			""},
 		{"GST-FWD-032", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.Forwarding = &backends.Forwarding{Kubernetes: true, IPForward: true, Policy: "DROP"}
 		}), ""},
 		{"GST-SECBOOT-033", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.SecureBoot, g.KernelLog = ptr(true), []string{"Loading of unsigned module is rejected"}
 		}), ""},
-		{"GST-KHDR-034", s, checks.Fail, guest(func(g *backends.Guest) { g.Headers, g.MOFED = ptr(false), "MLNX_OFED_LINUX-5.8" }), "GST-OFED-024"},
+		{"GST-KHDR-034", s, checks.Fail, guest(func(g *backends.Guest) { g.Headers, g.MOFED = ptr(false), "MLNX_OFED_LINUX-5.8" }),
+			"GST-OFED-024"},
 	}
 }
 

@@ -15,7 +15,8 @@ func vcenterMutations() []mutation {
 		{"VC-CONN-001", p, checks.Fail, func(f *checks.Facts) { f.Inventory.VCenter.Version = "" }, "VC-VERSION-002"},
 		{"VC-VERSION-002", p, checks.Warn, func(f *checks.Facts) { f.Inventory.VCenter.Version = "6.7.0" }, ""},
 		{"VC-VERSION-002", p, checks.Fail, func(f *checks.Facts) { f.Inventory.VCenter.Version = "6.0.0" }, ""},
-		{"VC-PRIV-003", p, checks.Warn, func(f *checks.Facts) { f.Lacks = []checks.Lack{{Entity: "/", Privilege: "Host.Config.NetService"}} }, ""},
+		{"VC-PRIV-003", p, checks.Warn, func(f *checks.Facts) { f.Lacks = []checks.Lack{{Entity: "/", Privilege: "Host.Config.NetService"}} },
+			""},
 		{"VC-PRIV-003", p, checks.Fail, func(f *checks.Facts) {
 			f.Before, f.Lacks = true, []checks.Lack{{Entity: "/", Privilege: "Host.Config.NetService"}}
 		}, "VM-POWER-001"},
@@ -94,7 +95,8 @@ func hostMutations() []mutation {
 		{"HOST-SECBOOT-013", s, checks.Warn, theFacts(func(h *backends.HostSystem) { delete(h.VIBs.Value, "nmst") }), ""},
 		{"HOST-ACCEPT-014", s, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Acceptance = backends.FactOf("VMwareCertified") }), ""},
 		{"HOST-INTR-015", s, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Log = []string{"WARNING: Out of interrupt vectors"} }), ""},
-		{"HOST-HOTPLUG-016", g, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Log = []string{"Device 0000:44:00.0 is not a passthrough device"} }), ""},
+		{"HOST-HOTPLUG-016", g, checks.Fail,
+			theFacts(func(h *backends.HostSystem) { h.Log = []string{"Device 0000:44:00.0 is not a passthrough device"} }), ""},
 		{"HOST-USBBOOT-017", g, checks.Fail, func(f *checks.Facts) {
 			theHost(f).PCI[6].Enabled, theHost(f).System.BootDevice = true, backends.FactOf("usb")
 		}, ""},
@@ -175,11 +177,13 @@ func nicMutations() []mutation {
 			theSwitch(f).Version = "7.0.3"
 		}, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Fail, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.28.1002" }) }, ""},
-		{"HOST-PNIC-FWMATRIX-007", p, checks.Unknown, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
+		{"HOST-PNIC-FWMATRIX-007", p, checks.Unknown,
+			func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
 		{"HOST-PNIC-CVE-018", s, checks.Warn, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.35.4030" }) }, ""},
 		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *backends.Firmware) { c.PSID = "DEL0000000004" }), ""},
 		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *backends.Firmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
-		{"HOST-PNIC-MODE-019", p, checks.Fail, card(func(c *backends.Firmware) { c.Next = map[string]string{"INTERNAL_CPU_OFFLOAD_ENGINE": "0"} }), ""},
+		{"HOST-PNIC-MODE-019", p, checks.Fail,
+			card(func(c *backends.Firmware) { c.Next = map[string]string{"INTERNAL_CPU_OFFLOAD_ENGINE": "0"} }), ""},
 		{"HOST-PNIC-PCIE-010", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Lanes = 8 }), "CL-PCIE-016"},
 		{"HOST-PNIC-PCIE-010", p, checks.Fail, card(func(c *backends.Firmware) { c.Slot.Lanes = 4 }), "CL-PCIE-016"},
 		{"HOST-PNIC-NUMA-011", p, checks.Warn, func(f *checks.Facts) { theVM(f).NodeAffinity = ptr("1") }, ""},

@@ -49,7 +49,8 @@ func theFacts(change func(h *backends.HostSystem)) func(f *checks.Facts) {
 }
 
 func mutations() []mutation {
-	return slices.Concat(vcenterMutations(), hostMutations(), nicMutations(), directMutations(), switchMutations(), vmMutations(), gpuMutations(), guestMutations(), pairMutations())
+	return slices.Concat(vcenterMutations(), hostMutations(), nicMutations(), directMutations(), switchMutations(), vmMutations(),
+		gpuMutations(), guestMutations(), pairMutations())
 }
 
 func TestOneFaultIsReportedByItsRow(t *testing.T) {
@@ -82,7 +83,8 @@ func TestOneFaultIsReportedByItsRow(t *testing.T) {
 }
 
 func TestEveryRowHasAFault(t *testing.T) {
-	told := map[string]bool{"GST-HUGE-021": true, "SW-RAIL-015": true, "GST-POLICY-036": true} // one only reports a number, the others need several rails
+	// one only reports a number, the others need several rails
+	told := map[string]bool{"GST-HUGE-021": true, "SW-RAIL-015": true, "GST-POLICY-036": true}
 	for _, m := range mutations() {
 		told[m.id] = true
 	}

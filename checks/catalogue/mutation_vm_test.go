@@ -23,7 +23,8 @@ func directMutations() []mutation {
 		}, ""},
 		{"HOST-NUMVFS-008", s, checks.Fail, card(func(c *backends.Firmware) { c.Current["NUM_OF_VFS"] = "4" }), ""},
 		{"HOST-SRIOVEN-009", s, checks.Warn, card(func(c *backends.Firmware) { c.Current["SRIOV_EN"] = "False(0)" }), ""},
-		{"HOST-SRIOVEN-009", s, checks.Fail, card(func(c *backends.Firmware) { c.Current["SRIOV_EN"], c.Next["SRIOV_EN"] = "False(0)", "False(0)" }), ""},
+		{"HOST-SRIOVEN-009", s, checks.Fail,
+			card(func(c *backends.Firmware) { c.Current["SRIOV_EN"], c.Next["SRIOV_EN"] = "False(0)", "False(0)" }), ""},
 		{"HOST-VF-COUNT-010", s, checks.Fail, func(f *checks.Facts) { theNIC(f).SRIOV.Requested = 12 }, ""},
 		{"HOST-VF-FREE-011", s, checks.Fail, func(f *checks.Facts) {
 			theNIC(f).SRIOV.VFs, theNIC(f).SRIOV.Requested = 1, 1
@@ -56,7 +57,8 @@ func directMutations() []mutation {
 func vgpus(vib, version string, profiles ...string) func(*checks.Facts) {
 	return func(f *checks.Facts) {
 		h := theHost(f)
-		h.GraphicsType, h.Profiles, h.System.VIBs.Value[vib] = backends.SharedDirect, profiles, backends.VIB{Version: version, Acceptance: "VMwareCertified"}
+		h.GraphicsType, h.Profiles, h.System.VIBs.Value[vib] = backends.SharedDirect, profiles,
+			backends.VIB{Version: version, Acceptance: "VMwareCertified"}
 		for i := range h.GPUs {
 			h.GPUs[i].Graphics = backends.SharedDirect
 		}
@@ -97,7 +99,8 @@ func switchMutations() []mutation {
 		}, "GST-IP-014"},
 		{"DVS-HEALTH-010", p, checks.Fail, func(f *checks.Facts) { theSwitch(f).Health.Mismatch = []string{"lyon-2 Uplink 1: MTU"} }, ""},
 		{"DVS-HEALTH-010", p, checks.Unknown, func(f *checks.Facts) { theSwitch(f).Health.Enabled = false }, ""},
-		{"SW-LLDP-011", p, checks.Warn, theFacts(func(h *backends.HostSystem) { h.Neighbours = backends.FactOf(map[string]backends.Neighbour{}) }), ""},
+		{"SW-LLDP-011", p, checks.Warn,
+			theFacts(func(h *backends.HostSystem) { h.Neighbours = backends.FactOf(map[string]backends.Neighbour{}) }), ""},
 		{"SW-PFC-012", p, checks.Unknown, func(f *checks.Facts) { f.Answers.Confirmed.SwitchPFC = false }, ""},
 		{"SW-MTU-013", p, checks.Warn, func(f *checks.Facts) {
 			for i := range f.Pairs {

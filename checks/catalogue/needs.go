@@ -10,10 +10,11 @@ import (
 // pair, the row is a consequence. The edges follow the remedies and criteria of the rows; dependencies of whole scopes are in
 // needs.
 var rests = map[string][]string{
-	"HOST-PNIC-RDMA-001":       {"HOST-PNIC-LINKTYPE-009", "HOST-PNIC-DRIVER-006"},
-	"HOST-PNIC-ROCEV2-002":     {"HOST-PNIC-RDMA-001"},
-	"HOST-SRIOVBIOS-006":       {"HOST-SRIOVEN-009"}, // without SRIOV_EN a PF has no SR-IOV capability, whatever the BIOS setting
-	"HOST-VF-COUNT-010":        {"HOST-IOMMU-005", "HOST-SRIOVEN-009", "HOST-NUMVFS-008", "HOST-SRIOVBIOS-006", "HOST-MAXVFS-LEN-005", "HOST-MAXVFS-ORDER-006", "HOST-REBOOT-003"},
+	"HOST-PNIC-RDMA-001":   {"HOST-PNIC-LINKTYPE-009", "HOST-PNIC-DRIVER-006"},
+	"HOST-PNIC-ROCEV2-002": {"HOST-PNIC-RDMA-001"},
+	"HOST-SRIOVBIOS-006":   {"HOST-SRIOVEN-009"}, // without SRIOV_EN a PF has no SR-IOV capability, whatever the BIOS setting
+	"HOST-VF-COUNT-010": {"HOST-IOMMU-005", "HOST-SRIOVEN-009", "HOST-NUMVFS-008", "HOST-SRIOVBIOS-006", "HOST-MAXVFS-LEN-005",
+		"HOST-MAXVFS-ORDER-006", "HOST-REBOOT-003"},
 	"HOST-VF-FREE-011":         {"HOST-VF-COUNT-010"},
 	"HOST-PT-ACTIVE-013":       {"HOST-IOMMU-005"},
 	"HOST-VMKNIC-PING-005":     {"HOST-VMKNIC-EXIST-002", "HOST-VMKNIC-SUBNET-003", "HOST-VMKNIC-DUP-004"},

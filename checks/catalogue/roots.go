@@ -40,7 +40,8 @@ func Roots(findings []checks.Finding) []Root {
 
 // fails is 1 if a root or a consequence of it failed. Warnings and what could not be read stand together: the chain orders them.
 func (r Root) fails() int {
-	if weight(r.Finding) == checks.Fail.Weight() || slices.ContainsFunc(r.Follows, func(f *checks.Finding) bool { return weight(f) == checks.Fail.Weight() }) {
+	if weight(r.Finding) == checks.Fail.Weight() ||
+		slices.ContainsFunc(r.Follows, func(f *checks.Finding) bool { return weight(f) == checks.Fail.Weight() }) {
 		return 1
 	}
 	return 0
@@ -62,7 +63,8 @@ type tree struct {
 type spot struct{ what, target string }
 
 func newTree(findings []checks.Finding) *tree {
-	t := &tree{all: findings, place: map[string]int{}, needs: map[string][]string{}, amiss: map[string]bool{}, seen: map[spot]int{}, words: map[spot]int{}, above: map[int]int{}}
+	t := &tree{all: findings, place: map[string]int{}, needs: map[string][]string{}, amiss: map[string]bool{}, seen: map[spot]int{},
+		words: map[spot]int{}, above: map[int]int{}}
 	rows := Checks()
 	for i, c := range rows {
 		t.place[c.ID] = slices.Index(checks.Links(), c.Link)*len(rows) + i

@@ -23,23 +23,28 @@ func TestFirstBrokenByDependency(t *testing.T) {
 		follows int
 	}{
 		"SRIOV_EN is off: the BIOS is not to blame": {[]checks.Finding{
-			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", esx, "", checks.Fail, "SRIOV_EN is off"), told("HOST-VF-COUNT-010", esx, "", checks.Fail, "0 VFs"),
+			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"),
+			told("HOST-SRIOVEN-009", esx, "", checks.Fail, "SRIOV_EN is off"), told("HOST-VF-COUNT-010", esx, "", checks.Fail, "0 VFs"),
 		}, "HOST-SRIOVEN-009", 2},
 		"a refused password leaves the firmware unread: the BIOS is not to blame": {[]checks.Finding{
-			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "the firmware could not be read: password refused"),
+			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"),
+			told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "the firmware could not be read: password refused"),
 			told("HOST-NUMVFS-008", esx, "", checks.Unknown, "the firmware could not be read: password refused"),
 		}, "HOST-NUMVFS-008", 2},
 		"one reason for two rows that rest on each other's": {[]checks.Finding{
 			told("HOST-SRIOVBIOS-006", esx, "", checks.Unknown, "no answer"), told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "no answer"),
 		}, "HOST-SRIOVEN-009", 1},
 		"the firmware of another host says nothing about this one": {[]checks.Finding{
-			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", far, "", checks.Fail, "SRIOV_EN is off"),
+			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"),
+			told("HOST-SRIOVEN-009", far, "", checks.Fail, "SRIOV_EN is off"),
 		}, "HOST-SRIOVBIOS-006", 0},
 		"a guest without login leaves its rows without facts": {[]checks.Finding{
-			told("GST-MTU-012", guest, "esx-1", checks.Unknown, "x"), told("GST-OS-001", guest, "esx-1", checks.Unknown, "x"), told("GST-PORT-010", guest, "esx-1", checks.Unknown, "y"),
+			told("GST-MTU-012", guest, "esx-1", checks.Unknown, "x"), told("GST-OS-001", guest, "esx-1", checks.Unknown, "x"),
+			told("GST-PORT-010", guest, "esx-1", checks.Unknown, "y"),
 		}, "GST-OS-001", 2},
 		"a pair rests on the hosts of both ends": {[]checks.Finding{
-			told("PAIR-FALLBACK-010", pair, "esx-1 -> esx-2", checks.Fail, "TCP"), told("HOST-FW-PVRDMA-007", far, "", checks.Fail, "off"), told("PAIR-BW-006", pair, "esx-1 -> esx-2", checks.Fail, "9 Gb/s"),
+			told("PAIR-FALLBACK-010", pair, "esx-1 -> esx-2", checks.Fail, "TCP"), told("HOST-FW-PVRDMA-007", far, "", checks.Fail, "off"),
+			told("PAIR-BW-006", pair, "esx-1 -> esx-2", checks.Fail, "9 Gb/s"),
 		}, "HOST-FW-PVRDMA-007", 2},
 		"a host that is away takes its VMs along": {[]checks.Finding{
 			told("VM-NIC-DVS-019", vm, "esx-2", checks.Fail, "none"), told("HOST-CONN-001", far, "", checks.Fail, "notResponding"),
@@ -74,15 +79,20 @@ func TestLinkPassesOnlyIfAllWasRead(t *testing.T) {
 		link  checks.LinkName
 		want  checks.Status
 	}{
-		"pairs that nobody measured":         {[]checks.Finding{pass("PAIR-HOSTS-005"), unread("PAIR-BW-006")}, true, checks.InPair, checks.PartlyRead},
-		"pairs that were measured":           {[]checks.Finding{pass("PAIR-HOSTS-005"), pass("PAIR-BW-006")}, true, checks.InPair, checks.Pass},
-		"SRIOV_EN was not read":              {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.PartlyRead},
-		"nothing was read":                   {[]checks.Finding{unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.NotRead},
-		"the quick check leaves rows out":    {[]checks.Finding{pass("GST-DUPIP-016")}, false, checks.InGuest, checks.PartlyRead},
-		"an unverified row is no blocker":    {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-FIREWALL-022", Status: checks.Warn, Quiet: true}}, true, checks.InGuest, checks.Pass},
-		"nothing applies":                    {nil, true, checks.InGuest, checks.NotApplicable},
-		"one could not be read, one failed":  {[]checks.Finding{{ID: "GST-OS-001", Status: checks.Unknown}, {ID: "GST-MTU-012", Status: checks.Fail}}, true, checks.InGuest, checks.Fail},
-		"one should have been read, and not": {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-MTU-012", Status: checks.Unknown}}, true, checks.InGuest, checks.Unknown},
+		"pairs that nobody measured": {[]checks.Finding{pass("PAIR-HOSTS-005"), unread("PAIR-BW-006")}, true, checks.InPair,
+			checks.PartlyRead},
+		"pairs that were measured": {[]checks.Finding{pass("PAIR-HOSTS-005"), pass("PAIR-BW-006")}, true, checks.InPair, checks.Pass},
+		"SRIOV_EN was not read": {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-SRIOVEN-009")}, true,
+			checks.InFirmware, checks.PartlyRead},
+		"nothing was read":                {[]checks.Finding{unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.NotRead},
+		"the quick check leaves rows out": {[]checks.Finding{pass("GST-DUPIP-016")}, false, checks.InGuest, checks.PartlyRead},
+		"an unverified row is no blocker": {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-FIREWALL-022", Status: checks.Warn, Quiet: true}},
+			true, checks.InGuest, checks.Pass},
+		"nothing applies": {nil, true, checks.InGuest, checks.NotApplicable},
+		"one could not be read, one failed": {[]checks.Finding{{ID: "GST-OS-001", Status: checks.Unknown},
+			{ID: "GST-MTU-012", Status: checks.Fail}}, true, checks.InGuest, checks.Fail},
+		"one should have been read, and not": {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-MTU-012", Status: checks.Unknown}}, true,
+			checks.InGuest, checks.Unknown},
 	} {
 		var nothing []string
 		for _, row := range catalogue.Checks() {

@@ -64,11 +64,16 @@ func TestRowsFollowWhatIsUsed(t *testing.T) {
 		has  []string
 		not  []string
 	}{
-		"PVRDMA":                        {mode: answers.PVRDMA, has: []string{"HOST-VMKNIC-SET-001"}, not: []string{"GST-VGPULIC-038", "VM-SNAP-005"}},
-		"PVRDMA and GPUs":               {mode: answers.PVRDMA, nic: answers.NICPVRDMA, has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038", "GST-NVSMI-027", "HOST-VGPUMGR-019", "VM-SNAP-005"}, not: []string{"GST-PEERMEM-028", "GST-MOD-S-008", "PAIR-GDR-012"}},
-		"PVRDMA, and GPUs by VM":        {mode: answers.PVRDMA, gpus: map[string]answers.VMGPUs{"vm-01": {}}, has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038"}},
-		"VFs and GPUs":                  {mode: answers.GPUDirect, nic: "sriov", has: []string{"GST-VGPULIC-038", "HOST-VF-COUNT-010", "DVS-EXIST-001", "GST-PEERMEM-028"}, not: []string{"HOST-VMKNIC-SET-001"}},
-		"cards and GPUs, without a DVS": {mode: answers.GPUDirect, nic: "passthrough", has: []string{"GST-PEERMEM-028"}, not: []string{"HOST-VF-COUNT-010", "DVS-EXIST-001"}},
+		"PVRDMA": {mode: answers.PVRDMA, has: []string{"HOST-VMKNIC-SET-001"},
+			not: []string{"GST-VGPULIC-038", "VM-SNAP-005"}},
+		"PVRDMA and GPUs": {mode: answers.PVRDMA, nic: answers.NICPVRDMA, has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038",
+			"GST-NVSMI-027", "HOST-VGPUMGR-019", "VM-SNAP-005"}, not: []string{"GST-PEERMEM-028", "GST-MOD-S-008", "PAIR-GDR-012"}},
+		"PVRDMA, and GPUs by VM": {mode: answers.PVRDMA, gpus: map[string]answers.VMGPUs{"vm-01": {}},
+			has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038"}},
+		"VFs and GPUs": {mode: answers.GPUDirect, nic: "sriov", has: []string{"GST-VGPULIC-038", "HOST-VF-COUNT-010",
+			"DVS-EXIST-001", "GST-PEERMEM-028"}, not: []string{"HOST-VMKNIC-SET-001"}},
+		"cards and GPUs, without a DVS": {mode: answers.GPUDirect, nic: "passthrough", has: []string{"GST-PEERMEM-028"},
+			not: []string{"HOST-VF-COUNT-010", "DVS-EXIST-001"}},
 	} {
 		f := healthy(c.mode)
 		a := *f.Answers
@@ -101,12 +106,14 @@ func TestSelection(t *testing.T) {
 			t.Errorf("the quick check asks %s", r.ID)
 		}
 	}
-	for _, id := range []string{"HOST-PFC-001", "HOST-VF-FREE-011", "HOST-PNIC-PAUSE-014", "HOST-PNIC-ERR-016", "SW-LLDP-011", "CL-PARAM-009"} {
+	for _, id := range []string{"HOST-PFC-001", "HOST-VF-FREE-011", "HOST-PNIC-PAUSE-014", "HOST-PNIC-ERR-016", "SW-LLDP-011",
+		"CL-PARAM-009"} {
 		if c := byID[id]; !c.HostCall {
 			t.Errorf("%s takes a call per host", id)
 		}
 	}
-	if got := ids(run(healthy(p), checks.Selection{Only: []string{"VM-FIRMWARE-022", "GST-OS-001"}, Quick: true})); !slices.Equal(got, []string{"VM-FIRMWARE-022", "GST-OS-001"}) {
+	if got := ids(run(healthy(p), checks.Selection{Only: []string{"VM-FIRMWARE-022", "GST-OS-001"}, Quick: true})); !slices.Equal(got,
+		[]string{"VM-FIRMWARE-022", "GST-OS-001"}) {
 		t.Errorf("only these were asked for, whatever the mode: %v", got)
 	}
 	if got := ids(run(healthy(p), checks.Selection{Skip: []string{"VC-CONN-001"}})); slices.Contains(got, "VC-CONN-001") || len(got) < 100 {
@@ -128,12 +135,15 @@ func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
 		}
 		for i := range f.Inventory.Guests {
 			g := &f.Inventory.Guests[i]
-			g.PCI, g.KernelLog, g.Headers, g.SecureBoot, g.HugePages, g.Firewall, g.NVIDIA, g.Containers, g.Forwarding = nil, nil, nil, nil, nil, nil, nil, nil, nil
+			g.PCI, g.KernelLog, g.Headers, g.SecureBoot, g.HugePages, g.Firewall, g.NVIDIA, g.Containers, g.Forwarding = nil, nil, nil, nil, nil,
+				nil, nil, nil, nil
 		}
 		found := run(f, checks.Selection{})
 		for _, r := range found {
-			unread := strings.HasPrefix(r.ID, "PAIR-") && r.ID != "PAIR-HOSTS-005" || slices.Contains([]string{"CL-PARAM-009", "CL-DRS-011", "CL-EVC-014", "HOST-PFC-001", "HOST-NUMVFS-008",
-				"HOST-ACCEPT-014", "HOST-INTR-015", "HOST-UPTIME-018", "GST-LSPCI-003", "GST-DMESG-051", "GST-NVSMI-027", "GST-KHDR-034", "GST-FWD-032", "SW-LLDP-011", "SW-MTU-013"}, r.ID)
+			unread := strings.HasPrefix(r.ID, "PAIR-") && r.ID != "PAIR-HOSTS-005" ||
+				slices.Contains([]string{"CL-PARAM-009", "CL-DRS-011", "CL-EVC-014", "HOST-PFC-001", "HOST-NUMVFS-008",
+					"HOST-ACCEPT-014", "HOST-INTR-015", "HOST-UPTIME-018", "GST-LSPCI-003", "GST-DMESG-051", "GST-NVSMI-027", "GST-KHDR-034",
+					"GST-FWD-032", "SW-LLDP-011", "SW-MTU-013"}, r.ID)
 			if unread && r.Status != checks.Unknown && r.Status != checks.NotApplicable {
 				t.Errorf("%s: %s is %s: %s", mode, r.ID, r.Status, r.Evidence)
 			}
@@ -192,7 +202,8 @@ func TestUnreadIsNotAbsent(t *testing.T) {
 			}
 		}
 	}
-	bare := &backends.Inventory{Hosts: []backends.Host{{Name: "esx-01", State: "connected", Firewall: map[string]backends.Ruleset{"sshServer": {}}}}}
+	bare := &backends.Inventory{
+		Hosts: []backends.Host{{Name: "esx-01", State: "connected", Firewall: map[string]backends.Ruleset{"sshServer": {}}}}}
 	if a := answers.Default(p); !checks.Untouched(a, bare) {
 		t.Error("a bare host is not untouched")
 	} else if bare.Hosts[0].Firewall = nil; checks.Untouched(a, bare) {
@@ -254,7 +265,8 @@ func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
 	f.Answers.QoS.Lossless, f.Answers.Confirmed.SwitchPFC = answers.LosslessNone, false
 	for i := range f.Inventory.Hosts {
 		h := f.Inventory.Hosts[i].System
-		h.Modules[connectX.Driver()] = backends.FactOf(backends.Module{Params: map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}})
+		h.Modules[connectX.Driver()] = backends.FactOf(backends.Module{Params: map[string]string{"pfctx": "0x10", "trust_state": "0",
+			"ecn": "0"}})
 		h.Modules[connectX.RDMA()] = backends.FactOf(backends.Module{})
 		h.Pause.Value["vmnic4"], h.DCB["vmnic4"] = backends.PauseSpec{Rx: true}, backends.FactOf(backends.DCB{})
 	}
@@ -282,7 +294,8 @@ func TestDriverThatNoKernelHas(t *testing.T) {
 	g := &f.Inventory.Guests[0]
 	g.OS, g.Version, g.Like, g.Available, g.Loaded = "debian", "12", nil, []string{"mlx5_core"}, nil
 	r := run(f, checks.Selection{Only: []string{"GST-OS-001"}})[0]
-	if r.Status != checks.Fail || !strings.HasPrefix(r.Remedy, "No kernel package of Debian 11 to 13 has it: ") || !strings.HasSuffix(r.Remedy, "or mode sriov.") {
+	if r.Status != checks.Fail || !strings.HasPrefix(r.Remedy, "No kernel package of Debian 11 to 13 has it: ") ||
+		!strings.HasSuffix(r.Remedy, "or mode sriov.") {
 		t.Errorf("%s: %s", r.Status, r.Remedy)
 	}
 }

@@ -38,7 +38,8 @@ func eachGuest(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) chec
 }
 
 // eachPort evaluates every RDMA adapter of every guest, and reports an unreadable guest once.
-func eachPort(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachPort(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest,
+	p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
 		for _, a := range eachGuest(func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
@@ -63,7 +64,8 @@ func eachPort(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest, p che
 }
 
 // eachVerbs evaluates the RDMA device of every adapter. If the guest has none, only row id reports it.
-func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachVerbs(id string,
+	ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
 		d := p.Verbs(g)
 		switch {
@@ -77,7 +79,8 @@ func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.
 }
 
 // eachNetdev does the same for the network interface; without addresses in the answers there is nothing to compare.
-func eachNetdev(id string, ask func(f *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachNetdev(id string, ask func(f *checks.Facts, t backends.Ref, i *backends.Interface,
+	want string) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
 		i := p.Netdev(g)
 		switch {

@@ -18,9 +18,11 @@ func guestDeviceChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
-			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
-			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",
-			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
+			Source: "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
+			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no " +
+				"license, and is slowed down",
+			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 " +
+				"in /etc/nvidia/gridd.conf, " +
 				"allow the guest to reach the license server (TCP 443 and 80; firewalls, DNS, routes), and restart nvidia-gridd.",
 			Run: eachGuest(smi(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.NVIDIA.Devices {
@@ -31,7 +33,8 @@ func guestDeviceChecks() []checks.Check {
 					case d.Unlicensed():
 						return row.Fail(t, "%s: license status %s; %s", d.Name, d.License, licenseServers(g.NVIDIA))
 					case !strings.HasPrefix(d.License, "Licensed"):
-						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended; %s", d.Name, d.License, licenseServers(g.NVIDIA))
+						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended; %s", d.Name, d.License,
+							licenseServers(g.NVIDIA))
 					}
 				}
 				return row.Pass(t, "%d GPUs, no vGPU without a license", len(g.NVIDIA.Devices))
@@ -64,7 +67,8 @@ func guestDeviceChecks() []checks.Check {
 			ID: "GST-GPUP2P-040", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise, Peer-To-Peer (P2P) CUDA Transfers",
 			Criteria: "nvidia-smi topo -p2p r says OK for each pair of GPUs / another status / -",
-			Remedy: "For whole GPUs, set pciPassthru.allowP2P and pciPassthru.RelaxACSforP2P, and use GPUs below one PCIe switch; vGPUs reach each other over NVLink only, " +
+			Remedy: "For whole GPUs, set pciPassthru.allowP2P and pciPassthru.RelaxACSforP2P, and use GPUs below one PCIe switch; vGPUs reach " +
+				"each other over NVLink only, " +
 				"if they are time-sliced, have the whole memory of a GPU and are in one vendor device group.",
 			Run: eachGuest(smi(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				n := len(g.NVIDIA.Devices)
@@ -84,28 +88,34 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-VGPUDRV-041", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
-			Source: "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager and Guest VM Driver; " +
+			Source: "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager " +
+				"and Guest VM Driver; " +
 				"NVIDIA GPU Operator: NVIDIA AI Enterprise",
-			Criteria: "the guest has the vGPU guest driver of the branch of the host's vGPU Manager, or no vGPU / of an older branch / of a newer one, or a driver for whole GPUs: " +
+			Criteria: "the guest has the vGPU guest driver of the branch of the host's vGPU Manager, or no vGPU / of an older branch / of a newer " +
+				"one, or a driver for whole GPUs: " +
 				"these cannot use the vGPU",
-			Remedy: "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a newer one does not.",
-			Run:    eachGuest(nvidia(vgpuDriver)),
+			Remedy: "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a " +
+				"newer one does not.",
+			Run: eachGuest(nvidia(vgpuDriver)),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
 			Source:   row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
-			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
+			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none",
+			Remedy:   "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
 					return row.Warn(t, "nvidia_peermem and nv_peer_mem are both loaded; remove nvidia-peer-memory-dkms")
 				}
-				return row.PassIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", cmp.Or(g.NVIDIA.Peermem, "none"), g.NVIDIA.DMABuf)
+				return row.PassIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", cmp.Or(g.NVIDIA.Peermem, "none"),
+					g.NVIDIA.DMABuf)
 			})),
 		},
 		{
 			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindAdapter},
 			Source:   "ESX-LISA (rdma_boot_check)",
-			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
+			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no",
+			Remedy:   "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
 					if strings.Contains(d.Name, "Paravirtual RDMA") || d.Vendor == "15ad" && d.Device == "0820" {
@@ -117,7 +127,8 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-DMESG-051", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "ESX-LISA (rdma_reload_vmx_pvrdma)",
-			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
+			Criteria: "no Call Trace and no driver that failed since boot / - / some",
+			Remedy:   "Collect the kernel log and stop; do not reload modules again.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.KernelLog == nil {
 					return row.Waiting(t, "the kernel log could not be read: sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
@@ -133,7 +144,8 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
 			Source:   "NCCL documentation, Environment Variables, NCCL_NET_GDR_LEVEL",
-			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
+			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS",
+			Remedy:   "Place NIC and GPU below one PCIe switch.",
 			Run: eachGuest(nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
 				best := len(order)
@@ -150,16 +162,18 @@ func guestDeviceChecks() []checks.Check {
 					return row.Pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
 				}
 				if v := f.Inventory.VM(g.VM); order[best] == "PHB" && v != nil && len(v.VGPUProfiles()) > 0 {
-					return row.Waiting(t, "the nearest NIC and vGPU are at PHB, which is all that a VM sees; vCenter does not report which GPU the vGPU uses")
+					return row.Waiting(t, "the nearest NIC and vGPU are at PHB, which is all that a VM sees; vCenter does not report which GPU "+
+						"the vGPU uses")
 				}
 				return row.Grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
 			})),
 		},
 		{
 			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindImage},
-			Source:   row.BitfusionGuide + ", NGC container",
-			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the PVRDMA provider",
-			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
+			Source: row.BitfusionGuide + ", NGC container",
+			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without " +
+				"the PVRDMA provider",
+			Remedy: "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if a := answerImage(f, t, g); a != nil {
 					return *a
@@ -189,7 +203,8 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.GPUDirectGuide,
-			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
+			Criteria: "no Kubernetes node, or it forwards packets / - / blocked",
+			Remedy:   "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				w := g.Forwarding
 				switch {
@@ -198,7 +213,8 @@ func guestDeviceChecks() []checks.Check {
 				case !w.Kubernetes:
 					return row.Pass(t, "the guest runs no kubelet")
 				}
-				return row.PassIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, cmp.Or(w.Policy, "none"))
+				return row.PassIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward,
+					cmp.Or(w.Policy, "none"))
 			}),
 		},
 		{
@@ -227,7 +243,8 @@ func guestDeviceChecks() []checks.Check {
 				if g.Headers == nil {
 					return row.Waiting(t, "the kernel headers were not looked for")
 				}
-				return row.PassIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, cmp.Or(g.MOFED, "none"))
+				return row.PassIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers,
+					cmp.Or(g.MOFED, "none"))
 			}),
 		},
 	}
@@ -239,7 +256,8 @@ func rejected(line string) bool {
 	return strings.Contains(l, "unsigned module") || strings.Contains(l, "key was rejected")
 }
 
-func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref,
+	*backends.Guest) checks.Answer {
 	return func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.NVIDIA == nil {
 			return noDriver(t, g)
@@ -256,7 +274,8 @@ func noDriver(t backends.Ref, g *backends.Guest) checks.Answer {
 }
 
 // smi evaluates the GPUs that nvidia-smi -q describes. A guest without any tells nothing about them.
-func smi(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+func smi(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref,
+	*backends.Guest) checks.Answer {
 	return nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if len(g.NVIDIA.Devices) == 0 {
 			return row.Waiting(t, "nvidia-smi -q describes no GPU")
@@ -314,7 +333,8 @@ func vgpuDriver(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answe
 	}
 	guest, host := branch(g.NVIDIA.Driver), branch(vib.Version)
 	if guest == 0 || host == 0 {
-		return row.Waiting(t, "the versions of the guest's driver (%s) and of the host's vGPU Manager (%s) are not known", cmp.Or(g.NVIDIA.Driver, "none"), cmp.Or(vib.Version, "none"))
+		return row.Waiting(t, "the versions of the guest's driver (%s) and of the host's vGPU Manager (%s) are not known",
+			cmp.Or(g.NVIDIA.Driver, "none"), cmp.Or(vib.Version, "none"))
 	}
 	if guest > host {
 		return row.Fail(t, "driver %s is of a newer branch than %s %s of the host", g.NVIDIA.Driver, name, vib.Version)
@@ -343,7 +363,8 @@ func answerImage(f *checks.Facts, t backends.Ref, g *backends.Guest) *checks.Ans
 	return &a
 }
 
-func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, backends.Ref,
+	*backends.Guest) checks.Answer {
 	return func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.Containers == nil {
 			return row.Waiting(t, "containers were not looked for")
@@ -353,5 +374,6 @@ func containers(ask func(t backends.Ref, list []backends.Container) checks.Answe
 }
 
 // p2pStatus spells the words of nvidia-smi topo -p2p as its legend does.
-var p2pStatus = map[string]string{"CNS": "chipset not supported (CNS)", "GNS": "GPU not supported (GNS)", "TNS": "topology not supported (TNS)",
-	"NS": "not supported (NS)", "DR": "disabled by a driver setting (DR)", "U": "unknown (U)"}
+var p2pStatus = map[string]string{"CNS": "chipset not supported (CNS)", "GNS": "GPU not supported (GNS)",
+	"TNS": "topology not supported (TNS)",
+	"NS":  "not supported (NS)", "DR": "disabled by a driver setting (DR)", "U": "unknown (U)"}

@@ -25,14 +25,16 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual,
 			Source:   "vSphere Virtual Machine Administration 6.5, p. 110",
-			Criteria: "the kernel has the driver / - / no driver", Remedy: "Install a kernel that has the driver; the kernel version alone does not matter.",
+			Criteria: "the kernel has the driver / - / no driver",
+			Remedy:   "Install a kernel that has the driver; the kernel version alone does not matter.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"
 				if f.Answers.Mode == answers.PVRDMA {
 					module = backends.PVRDMAModule
 				}
 				ok := slices.Contains(g.Available, module) || slices.Contains(g.Loaded, module)
-				a := row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
+				a := row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module,
+					map[bool]string{true: "there", false: "not found"}[ok])
 				if module == backends.PVRDMAModule {
 					remedy := assets.DriverRemedy(module, g.Kernel, g.OS, g.Version, g.Like)
 					a.Remedy = strings.ToUpper(remedy[:1]) + remedy[1:] + "."
@@ -107,7 +109,8 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Manual,
 			Source:   row.BitfusionGuide + ", NGC container",
-			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED, which has no PVRDMA provider, and install the distribution's rdma-core.",
+			Criteria: "no MLNX_OFED / - / present",
+			Remedy:   "Remove MLNX_OFED, which has no PVRDMA provider, and install the distribution's rdma-core.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				return row.PassIf(g.MOFED == "", t, "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
@@ -115,7 +118,8 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fixes: []backends.Kind{backends.KindModules},
 			Source:   row.BitfusionGuide,
-			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing", Remedy: "Load the modules in order, vmw_pvrdma last.",
+			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing",
+			Remedy:   "Load the modules in order, vmw_pvrdma last.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				missing := notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
 				if slices.Contains(missing, "vmw_pvrdma") {

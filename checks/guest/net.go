@@ -29,7 +29,8 @@ func guestNetChecks() []checks.Check {
 			ID: "GST-LINK-011", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "Ethernet / - / InfiniBand", Remedy: "Set LINK_TYPE to ETH in the NIC's firmware.",
 			Run: eachVerbs("GST-LINK-011", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
-				return row.PassIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name, cmp.Or(d.LinkLayer, "none"))
+				return row.PassIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name,
+					cmp.Or(d.LinkLayer, "none"))
 			}),
 		},
 		{
@@ -49,7 +50,8 @@ func guestNetChecks() []checks.Check {
 		{
 			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
 			Source:   "Linux iboe_get_mtu; " + row.SRIOVStudy,
-			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
+			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower",
+			Remedy:   "Raise the Ethernet MTU on every hop.",
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				want := cmp.Or(sizing.IBMTU(f.Answers.Switch.MTU), 4096)
 				if d.ActiveMTU == 0 {
@@ -82,10 +84,11 @@ func guestNetChecks() []checks.Check {
 		},
 		{
 			ID: "GST-POLICY-036", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindARP, backends.KindAddress},
-			Source:   "Linux kernel, ip-sysctl.rst (arp_ignore, arp_announce, rp_filter); Red Hat Solution 30564",
-			Criteria: "rails in one subnet: each with a rule, a route, arp_ignore, arp_announce and rp_filter of its own / not all of it kept over a reboot / lacking",
-			Remedy:   "Apply again, or give each rail a subnet of its own.",
-			Run:      eachPort(policy),
+			Source: "Linux kernel, ip-sysctl.rst (arp_ignore, arp_announce, rp_filter); Red Hat Solution 30564",
+			Criteria: "rails in one subnet: each with a rule, a route, arp_ignore, arp_announce and rp_filter of its own / not all of it kept " +
+				"over a reboot / lacking",
+			Remedy: "Apply again, or give each rail a subnet of its own.",
+			Run:    eachPort(policy),
 		},
 		{
 			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.SRIOVStudy,
@@ -111,21 +114,24 @@ func guestNetChecks() []checks.Check {
 		{
 			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
 			Source:   row.BitfusionGuide,
-			Criteria: "one file decides for the interface, with this address alone / - / another file decides, or none", Remedy: "Write a persistent configuration.",
-			Run: eachPort(persistent),
+			Criteria: "one file decides for the interface, with this address alone / - / another file decides, or none",
+			Remedy:   "Write a persistent configuration.",
+			Run:      eachPort(persistent),
 		},
 		{
 			ID: "GST-NETFILES-044", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual,
-			Source:   "netplan bug 1746842; netplan reference, General structure",
-			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, one stands in the way of a new adapter, or an earlier release has changed a stanza of another file",
-			Remedy:   "Write a configuration for the interface.",
-			Run:      eachGuest(netFiles),
+			Source: "netplan bug 1746842; netplan reference, General structure",
+			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, one stands in the way of " +
+				"a new adapter, or an earlier release has changed a stanza of another file",
+			Remedy: "Write a configuration for the interface.",
+			Run:    eachGuest(netFiles),
 		},
 		{
 			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindAddress},
 			Source:   row.SRIOVStudy + "; nccl issue 426",
-			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only", Remedy: "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
-			Run: eachVerbs("GST-GID-019", gid),
+			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only",
+			Remedy:   "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
+			Run:      eachVerbs("GST-GID-019", gid),
 		},
 	}
 }
@@ -146,7 +152,8 @@ func persistent(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Por
 		a.Evidence, a.Remedy = fmt.Sprintf("%s: %s", i.Name, rival), rival.Remedy
 	} else if i.Config != "" {
 		a.Evidence += ", which does not give it this address and MTU alone"
-		a.Remedy = "Run rdma-setup apply, which writes a file that decides for " + i.Name + " alone, or remove " + i.Name + " from " + i.Config + "."
+		a.Remedy = "Run rdma-setup apply, which writes a file that decides for " + i.Name + " alone, or remove " + i.Name + " from " + i.Config +
+			"."
 	}
 	return a
 }
@@ -173,7 +180,8 @@ func netFiles(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer 
 	}
 	for _, i := range g.Interfaces {
 		auto := i.DHCP && g.NetConfig == "networkmanager" // by NetworkManager's automatic profile (NetworkManager.conf(5), no-auto-default)
-		if g.NetConfig != "" && i.Config == "" && len(i.Addresses) > 0 && !i.Virtual && !rdma[i.Name] && !auto && g.Sudo != "none" && g.Sudo != "" {
+		if g.NetConfig != "" && i.Config == "" && len(i.Addresses) > 0 && !i.Virtual && !rdma[i.Name] && !auto && g.Sudo != "none" &&
+			g.Sudo != "" {
 			return row.Warn(t, "%s has %s, and no file of %s configures it", i.Name, strings.Join(i.Addresses, ", "), g.NetConfig)
 		}
 	}

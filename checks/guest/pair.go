@@ -36,7 +36,8 @@ func pathChecks() []checks.Check {
 		{
 			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual,
 			Source:   row.SRIOVStudy + ", section 2.4; Linux iboe_get_mtu",
-			Criteria: "a ping of full MTU size passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
+			Criteria: "a ping of full MTU size passes unfragmented / a smaller one / nothing above 1472 bytes",
+			Remedy:   "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
 				switch {
@@ -53,7 +54,8 @@ func pathChecks() []checks.Check {
 		{
 			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual,
 			Source:   row.BitfusionGuide + "; Broadcom KB 435411",
-			Criteria: "a ping of the vmknic's full MTU size passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
+			Criteria: "a ping of the vmknic's full MTU size passes unfragmented / - / it does not",
+			Remedy:   "Raise the MTU of the first layer that is too small between the vmknics.",
 			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				h := f.Inventory.Host(t.Name)
 				v := h.VMK(f.VMKNIC(h))
@@ -80,8 +82,9 @@ func pathChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
-			Criteria: "the VMs of the pair are on different hosts / on the same host, where the fabric is not measured / -", Remedy: "Move one of the VMs to another host.",
-			Run: pairHosts,
+			Criteria: "the VMs of the pair are on different hosts / on the same host, where the fabric is not measured / -",
+			Remedy:   "Move one of the VMs to another host.",
+			Run:      pairHosts,
 		},
 	}
 }
@@ -91,14 +94,16 @@ func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix,
-			Source:   row.KubernetesGuide + ", Using RDMA in vSphere",
-			Criteria: "the host's RDMA counters increase during the test, or a host has no RDMA card and the answers allow that / cannot be read, and latency is above 20 us / do not change",
-			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair uses TCP.",
-			Run:      eachPair(fallback),
+			Source: row.KubernetesGuide + ", Using RDMA in vSphere",
+			Criteria: "the host's RDMA counters increase during the test, or a host has no RDMA card and the answers allow that / cannot be read, " +
+				"and latency is above 20 us / do not change",
+			Remedy: "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair uses TCP.",
+			Run:    eachPair(fallback),
 		},
 		{
 			ID: "PAIR-LOSS-011", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "nccl issue 394",
-			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on every hop between the guests.",
+			Criteria: "no retries during the test / congestion notifications only / retries",
+			Remedy:   "Check PFC and ECN on every hop between the guests.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				switch {
 				case p.Retries == nil:
@@ -149,11 +154,13 @@ func pairHosts(f *checks.Facts) []checks.Answer {
 		return []checks.Answer{row.Unknown(f.ClusterRef(), "%v", err)}
 	}
 	if f.Answers.Measure.Pairs == "all" {
-		return []checks.Answer{row.WarnIf(!slices.ContainsFunc(pairs, func(p perftest.Pair) bool { return !p.SameHost() }), f.ClusterRef(), "%d pairs to measure", len(pairs))}
+		return []checks.Answer{row.WarnIf(!slices.ContainsFunc(pairs, func(p perftest.Pair) bool { return !p.SameHost() }), f.ClusterRef(),
+			"%d pairs to measure", len(pairs))}
 	}
 	var out []checks.Answer
 	for _, p := range pairs {
-		out = append(out, row.WarnIf(p.SameHost() && !p.Client.NoHCA, pairRef(p.Client.VM, p.Server.VM), "on %s and %s", p.Client.Host, p.Server.Host))
+		out = append(out, row.WarnIf(p.SameHost() && !p.Client.NoHCA, pairRef(p.Client.VM, p.Server.VM), "on %s and %s", p.Client.Host,
+			p.Server.Host))
 	}
 	return out
 }

@@ -34,7 +34,8 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-HUGE-021", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "ours",
-			Criteria: "always passes, for information: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
+			Criteria: "always passes, for information: the answers plan no huge pages / - / -",
+			Remedy:   "Reserve huge pages if the application asks for them.",
 			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.HugePages == nil {
 					return row.Waiting(t, "huge pages were not read")
@@ -51,14 +52,16 @@ func guestTestChecks() []checks.Check {
 				}
 				open := g.Firewall.Open
 				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
-				return row.PassIf(ok, t, "%s, active %t, allows: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active, cmp.Or(strings.Join(open, ", "), "none"))
+				return row.PassIf(ok, t, "%s, active %t, allows: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active,
+					cmp.Or(strings.Join(open, ", "), "none"))
 			}),
 		},
 		{
 			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fixes: []backends.Kind{backends.KindPackages},
-			Source:   row.BitfusionGuide,
-			Criteria: "perftest that measures with that of the other guests / 5.70 and newer refuse older ones: the guests that are fewer, else older, are named / missing",
-			Remedy:   "Name a source of perftest for all guests in measure.perftest, or install one release in all.",
+			Source: row.BitfusionGuide,
+			Criteria: "perftest that measures with that of the other guests / 5.70 and newer refuse older ones: the guests that are fewer, else " +
+				"older, are named / missing",
+			Remedy: "Name a source of perftest for all guests in measure.perftest, or install one release in all.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				found, _ := f.VMs()
 				var like, unlike []*backends.Guest
@@ -79,7 +82,8 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Manual, Fixes: []backends.Kind{backends.KindOFED},
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Manual,
+			Fixes:    []backends.Kind{backends.KindOFED},
 			Source:   row.SRIOVStudy,
 			Criteria: "the same MLNX_OFED in all guests, or none / differs / -", Remedy: "Install the same MLNX_OFED release in all guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
@@ -88,7 +92,8 @@ func guestTestChecks() []checks.Check {
 			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA,
 			Fixes:  []backends.Kind{backends.KindTrafficClass, backends.KindEnvironment},
 			Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
-			Criteria: "the traffic class of the DSCP, and with guest.environment also set for applications / unset, or not set for applications / another; without qos.lossless pfc: " +
+			Criteria: "the traffic class of the DSCP, and with guest.environment also set for applications / unset, or not set for applications / " +
+				"another; without qos.lossless pfc: " +
 				"passes, for information", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				q := f.Answers.QoS
@@ -99,7 +104,8 @@ func guestTestChecks() []checks.Check {
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
 					return row.Warn(t, "%s: traffic class %d is set, but not persistent", d.Name, want)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !setsClass(f.Guest(t.Name), want):
-					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not set it, or lacks the index of the address", d.Name, want)
+					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not set it, or lacks the index of "+
+						"the address", d.Name, want)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
 					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
 				case *d.Class == 0:
@@ -111,7 +117,8 @@ func guestTestChecks() []checks.Check {
 		portQoSCheck(),
 		{
 			ID: "GST-CNT-026", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "nccl issue 394",
-			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Check PFC and ECN on every hop between the guests.",
+			Criteria: "no retries during tests / congestion notifications only / retries grow",
+			Remedy:   "Check PFC and ECN on every hop between the guests.",
 			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				var retries, cnps int64
 				read := false

@@ -21,7 +21,8 @@ func speedChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-BW-006", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 21; bands are ours",
-			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint at the measurement; 92.6 % is typical of an RDMA MTU of 1024.",
+			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)",
+			Remedy:   "Follow the hint at the measurement; 92.6 % is typical of an RDMA MTU of 1024.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if m == nil {
@@ -47,7 +48,8 @@ func speedChecks() []checks.Check {
 		{
 			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix,
 			Source:   row.SRIOVStudy + ", Fig. 22; " + row.BitfusionGuide + "; bands are ours",
-			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Check the power policy, latency sensitivity, and whether the pair really uses RDMA.",
+			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)",
+			Remedy:   "Check the power policy, latency sensitivity, and whether the pair really uses RDMA.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)
 				if m == nil {
@@ -80,7 +82,8 @@ func comparedChecks() []checks.Check {
 		{
 			ID: "PAIR-GDR-012", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise, Optimizing VM Configuration for AI Inference, Appendix, ATS and ACS configuration",
-			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Check the P2P keys, ACS, ATS and the PCIe topology.",
+			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error",
+			Remedy:   "Check the P2P keys, ACS, ATS and the PCIe topology.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				switch {
@@ -94,7 +97,8 @@ func comparedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-NCCL-013", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.NoFix, Source: "nccl issue 465",
-			Criteria: "NCCL uses NET/IB with GPUDirect RDMA / NET/IB without it / sockets", Remedy: "Check NCCL's environment variables and nvidia-peermem.",
+			Criteria: "NCCL uses NET/IB with GPUDirect RDMA / NET/IB without it / sockets",
+			Remedy:   "Check NCCL's environment variables and nvidia-peermem.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				switch {
 				case p.NCCL == "":
@@ -168,7 +172,8 @@ func bandwidths(f *checks.Facts) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range f.Pairs {
 		p := &f.Pairs[i]
-		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 && m.OtherGbps == 0 {
+		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable &&
+			m.AchievedGbps > 0 && m.OtherGbps == 0 {
 			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}
@@ -178,10 +183,12 @@ func bandwidths(f *checks.Facts) map[[2]string]float64 {
 // portQoSCheck examines PFC, trust and ECN of a port that the guest owns: parameters of the host do not affect it.
 func portQoSCheck() checks.Check {
 	return checks.Check{
-		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA, Fixes: []backends.Kind{backends.KindPortQoS},
-		Source:   "NVIDIA, Quality of Service (QoS); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
-		Criteria: "PFC only for the priority of qos, to which the DSCP is mapped, with ECN / lost at the next boot, or in a shared buffer / otherwise; a VF passes",
-		Remedy:   "Set PFC and DSCP trust on the card's port in the guest, or apply again.",
+		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Except: row.PVRDMA,
+		Fixes:  []backends.Kind{backends.KindPortQoS},
+		Source: "NVIDIA, Quality of Service (QoS); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
+		Criteria: "PFC only for the priority of qos, to which the DSCP is mapped, with ECN / lost at the next boot, or in a shared buffer / " +
+			"otherwise; a VF passes",
+		Remedy: "Set PFC and DSCP trust on the card's port in the guest, or apply again.",
 		Run: eachVerbs("GST-QOS-035", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 			q := f.Answers.QoS
 			want := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
@@ -199,7 +206,8 @@ func portQoSCheck() checks.Check {
 				return row.Warn(t, "%s: PFC and trust are set, but not persistent", d.Name)
 			}
 			return row.WarnIf(d.QoS.Shares(q.Priority), t, "%s: PFC in priority %d, to which DSCP %d is mapped%s", d.Name, q.Priority, q.DSCP,
-				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped: " + nic.BufferCommands(q.Priority)}[d.QoS.Shares(q.Priority)])
+				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped: " +
+					nic.BufferCommands(q.Priority)}[d.QoS.Shares(q.Priority)])
 		}),
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // eachNIC evaluates row id for the RDMA pNIC of every selected host.
-func eachNIC(id string, ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachNIC(id string, ask func(f *checks.Facts, t backends.Ref, h *backends.Host,
+	n *backends.NIC) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		n := f.NIC(h)
 		switch {
@@ -52,7 +53,8 @@ func nicList(h *backends.Host) string {
 }
 
 // shellCall evaluates the firmware of the RDMA pNIC's card, which only tools in the ESXi shell can read.
-func shellCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer) func(*checks.Facts) []checks.Answer {
+func shellCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC,
+	card backends.Firmware) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 		card, read := sys.Firmware[nic.CardAddress(n.PCI)]
 		switch {

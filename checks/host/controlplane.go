@@ -28,7 +28,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
+			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true,
+			Fix:      checks.Manual,
 			Source:   row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic, or choose one with a static IP address.",
@@ -47,7 +48,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
+			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true,
+			Fix:      checks.Manual,
 			Source:   row.BitfusionGuide + ", " + row.KubernetesGuide,
 			Criteria: "the vmknic for PVRDMA in the subnet of most hosts / in another, which must be routed / -",
 			Remedy:   "Change the addresses of the vmknics, or make sure the subnets are routed to each other.",

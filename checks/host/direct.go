@@ -90,7 +90,8 @@ func directHostChecks() []checks.Check {
 				case !known:
 					return row.Pass(t, "no run of this program changed its parameters")
 				}
-				return row.PassIf(h.BootTime.After(changed), t, "booted %s, parameters changed %s", h.BootTime.UTC().Format("2006-01-02 15:04:05 MST"), changed.UTC().Format("2006-01-02 15:04:05 MST"))
+				return row.PassIf(h.BootTime.After(changed), t, "booted %s, parameters changed %s", h.BootTime.UTC().Format("2006-01-02 15:04:05 MST"),
+					changed.UTC().Format("2006-01-02 15:04:05 MST"))
 			}),
 		},
 	}
@@ -166,5 +167,6 @@ func usbBoot(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	case !boot.Known():
 		return row.Unread(t, "the USB controller "+h.PCI[i].Address+" is passed through; the boot device", boot)
 	}
-	return row.PassIf(boot.Value != "usb" && boot.Value != "sd", t, "the USB controller %s is passed through, ESXi boots from %s", h.PCI[i].Address, boot.Value)
+	return row.PassIf(boot.Value != "usb" && boot.Value != "sd", t, "the USB controller %s is passed through, ESXi boots from %s",
+		h.PCI[i].Address, boot.Value)
 }

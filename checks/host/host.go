@@ -15,7 +15,8 @@ import (
 
 // Checks returns the rows of hosts.
 func Checks() []checks.Check {
-	return slices.Concat(hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks())
+	return slices.Concat(hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(),
+		controlPlaneChecks())
 }
 
 // hostChecks examine the platform of each host: its state in vCenter and its BIOS settings.
@@ -114,7 +115,8 @@ func hostChecks() []checks.Check {
 			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fixes: []backends.Kind{backends.KindPower},
 			Source:   row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
-			Remedy:   "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of sriov and gpudirect do.",
+			Remedy: "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of " +
+				"sriov and gpudirect do.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if h.PowerPolicy == "" {
 					return row.Unknown(t, "the host does not report its power policy")

@@ -30,15 +30,18 @@ func nicLinkChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-CVE-018", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
-			Source:   "NVIDIA, Security Bulletins 5699 (June 2026) and 5847 (September 2026)",
-			Criteria: "no published vulnerability that a user of a VF can reach, by the bulletins that this program holds (the newest of 2026-09-29) / one / -",
-			Remedy:   "Update the NIC's firmware (sriov.firmware in the answers; an OEM's card: with the image of the server's vendor), and until then give VFs to trusted VMs only.",
-			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
+			Source: "NVIDIA, Security Bulletins 5699 (June 2026) and 5847 (September 2026)",
+			Criteria: "no published vulnerability that a user of a VF can reach, by the bulletins that this program holds (the newest of " +
+				"2026-09-29) / one / -",
+			Remedy: "Update the NIC's firmware (sriov.firmware in the answers; an OEM's card: with the image of the server's vendor), and until " +
+				"then give VFs to trusted VMs only.",
+			Run: eachNIC("HOST-PNIC-CVE-018", vulnerable),
 		},
 		{
 			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot,
-			Fixes:    []backends.Kind{backends.KindFirmware},
-			Source:   "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type Management / VPI Cards Configuration",
+			Fixes: []backends.Kind{backends.KindFirmware},
+			Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type " +
+				"Management / VPI Cards Configuration",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -54,7 +57,8 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual,
 			Source:   "NVIDIA, DOCA documentation: BlueField Modes of Operation",
 			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is not a BlueField / - / in DPU mode",
-			Remedy:   "Set NIC mode (INTERNAL_CPU_OFFLOAD_ENGINE=1 in the card's firmware) and power-cycle the server; a reset of the card's firmware configuration sets DPU mode again.",
+			Remedy: "Set NIC mode (INTERNAL_CPU_OFFLOAD_ENGINE=1 in the card's firmware) and power-cycle the server; a reset of the card's " +
+				"firmware configuration sets DPU mode again.",
 			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				for when, keys := range map[string]map[string]string{"now": card.Current, "from the next boot on": card.Next} {
 					if nic.NICMode(h.Name, n.PCI, keys) != nil {
@@ -99,7 +103,8 @@ func nicLinkChecks() []checks.Check {
 			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {
-				return row.PassIf(len(m.PNICs) == 1 || len(m.PNICs) == 0 && f.NoHCA(h), t, "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
+				return row.PassIf(len(m.PNICs) == 1 || len(m.PNICs) == 0 && f.NoHCA(h), t, "uplinks on %s: %s", f.Answers.Switch.Name,
+					cmp.Or(strings.Join(m.PNICs, ", "), "none"))
 			}),
 		},
 		pauseCheck(),
@@ -121,8 +126,9 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
 			Source: "vSphere Web Services API: ensEnabled, ensInterruptEnabled; release notes of Intel's RDMA driver for ESXi, 1.4.4.0; " +
 				"NVIDIA, native ESXi driver 4.17.15.16, Enhanced Network Stack; of other makers: unverified",
-			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not exclude RDMA / in ENS, and the vendor excludes RDMA",
-			Remedy:   "Disable ENS for the host on the RDMA switch, or measure whether RDMA works: only some drivers exclude it.",
+			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not exclude RDMA / in ENS, " +
+				"and the vendor excludes RDMA",
+			Remedy: "Disable ENS for the host on the RDMA switch, or measure whether RDMA works: only some drivers exclude it.",
 			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {
 				if !m.ENS {
 					return row.Pass(t, "%s runs in %s", f.Answers.Switch.Name, m.DataPath())
@@ -152,7 +158,8 @@ func slotCarries(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.
 	if has == 0 || need == 0 {
 		return row.Waiting(t, "the PCIe link of %s was not read", n.Device)
 	}
-	return row.Grade(-has/need, -1, -0.6, t, "%s: PCIe Gen%d x%d carries %.0f Gbps, the port runs at %.0f", n.Device, s.Gen, s.Lanes, has, need)
+	return row.Grade(-has/need, -1, -0.6, t, "%s: PCIe Gen%d x%d carries %.0f Gbps, the port runs at %.0f", n.Device, s.Gen, s.Lanes, has,
+		need)
 }
 
 // sameNode compares NUMA nodes. If no VM is pinned, ESXi's scheduler decides and there is nothing to compare.
@@ -175,7 +182,8 @@ func sameNode(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC
 		if v.NodeAffinity == nil {
 			return row.Waiting(t, "%s is on node %d; whether %s is pinned was not read", n.Device, n.NUMA, v.Name)
 		}
-		if pinned := strings.FieldsFunc(*v.NodeAffinity, func(r rune) bool { return r == ',' || r == ' ' }); len(pinned) > 0 && !slices.Contains(pinned, strconv.Itoa(n.NUMA)) {
+		if pinned := strings.FieldsFunc(*v.NodeAffinity, func(r rune) bool { return r == ',' || r == ' ' }); len(pinned) > 0 &&
+			!slices.Contains(pinned, strconv.Itoa(n.NUMA)) {
 			return row.Warn(t, "%s is on node %d, %s is pinned to %s", n.Device, n.NUMA, v.Name, *v.NodeAffinity)
 		}
 	}
@@ -183,7 +191,8 @@ func sameNode(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC
 }
 
 // onSwitch evaluates a host's membership in the target DVS; a host that is not a member has its own row (DVS-MEMBER-003).
-func onSwitch(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
+func onSwitch(ask func(f *checks.Facts, t backends.Ref, h *backends.Host,
+	m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {
 			if m, member := sw.Members[h.Name]; member {

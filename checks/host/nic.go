@@ -30,7 +30,8 @@ func nicChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-ROCEV2-002", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot,
+			ID: "HOST-PNIC-ROCEV2-002", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true,
+			Fix:      checks.Reboot,
 			Source:   "vSphere API; release notes of Intel's RDMA driver for ESXi, 1.4.4.0",
 			Criteria: "RoCE v2 / v1 only / none (iWARP)",
 			Remedy:   "Switch an Intel NIC to RoCE v2, or use pvrdma.protocol rocev1.",
@@ -51,10 +52,11 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-SPEED-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual,
-			Source:   row.BitfusionGuide + ", section 2",
-			Criteria: "at the pNIC's maximum speed, full duplex, the same on all hosts / slower, or the answers name pNICs of different speeds / below 10 Gbps or mixed",
-			Remedy:   "Fix negotiation, cable or FEC.",
-			Run:      eachNIC("HOST-PNIC-SPEED-004", speed),
+			Source: row.BitfusionGuide + ", section 2",
+			Criteria: "at the pNIC's maximum speed, full duplex, the same on all hosts / slower, or the answers name pNICs of different speeds / " +
+				"below 10 Gbps or mixed",
+			Remedy: "Fix negotiation, cable or FEC.",
+			Run:    eachNIC("HOST-PNIC-SPEED-004", speed),
 		},
 		{
 			ID: "HOST-PNIC-MAC-005", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual,
@@ -65,17 +67,19 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot,
-			Source:   row.SRIOVStudy + ", section 2.2.2",
-			Criteria: "a native driver that is known to support RoCE v2 / one for an old card, or not listed although the host reports RoCE v2 / another driver, or too old for RDMA",
-			Remedy:   "Install the card's native driver, or choose a pNIC that supports RoCE v2.",
-			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
+			Source: row.SRIOVStudy + ", section 2.2.2",
+			Criteria: "a native driver that is known to support RoCE v2 / one for an old card, or not listed although the host reports RoCE v2 / " +
+				"another driver, or too old for RDMA",
+			Remedy: "Install the card's native driver, or choose a pNIC that supports RoCE v2.",
+			Run:    eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{
 			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual,
 			Source:   row.SRIOVStudy + ", Fig. 9",
 			Criteria: "firmware not below the minimum of the driver (unknown where none is known for this driver and card) / - / below",
-			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or accept the risk with --skip and the id of this check.",
-			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
+			Remedy: "Update the NIC's firmware (an OEM's card: from the server's vendor), or accept the risk with --skip and the id of " +
+				"this check.",
+			Run: eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
 		},
 	}
 }
@@ -118,7 +122,8 @@ func speed(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) c
 	case rare && !pinned:
 		return row.Fail(t, "%s runs at %s, the others at another speed", n.Device, backends.Speed(n.SpeedMbps))
 	}
-	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %s of %s, full duplex %t", n.Device, backends.Speed(n.SpeedMbps), backends.Speed(n.MaxSpeedMbps), n.FullDuplex)
+	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %s of %s, full duplex %t", n.Device,
+		backends.Speed(n.SpeedMbps), backends.Speed(n.MaxSpeedMbps), n.FullDuplex)
 }
 
 // sameCard compares the pNIC with the baseline, if there is one. A MAC in the answers that no pNIC has is reported elsewhere.
@@ -179,13 +184,15 @@ func firmwareMatrix(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backen
 	}
 	pair, ok := nic.PairOf(n, n.DriverVersion, n.Firmware)
 	if !ok {
-		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, cmp.Or(n.Driver, "no driver"), n.DriverVersion, n.Vendor, n.PCIDeviceID)
+		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware,
+			cmp.Or(n.Driver, "no driver"), n.DriverVersion, n.Vendor, n.PCIDeviceID)
 	}
 	later := ""
 	if pair.Later {
 		later = fmt.Sprintf("; that %s needs no less is unverified", n.DriverVersion)
 	}
-	return row.PassIf(pair.Fits, t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, pair.Least, n.Driver, pair.Since, later)
+	return row.PassIf(pair.Fits, t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, pair.Least, n.Driver,
+		pair.Since, later)
 }
 
 // vulnerable warns of firmware that a user of a VF can attack. Version numbers of an OEM's firmware may differ from the maker's.

@@ -61,11 +61,13 @@ func passthroughChecks() []checks.Check {
 						}
 					}
 				}
-				return row.Pass(t, "GPU %s can only be passed through together with: %s", g.PCI, cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
+				return row.Pass(t, "GPU %s can only be passed through together with: %s", g.PCI,
+					cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
 			}),
 		},
 		{
-			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fix: checks.Manual,
+			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true,
+			Fix:      checks.Manual,
 			Source:   "NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
 			Remedy:   "Move the card to another slot: peer-to-peer does not work across root complexes, whatever the settings.",
@@ -80,7 +82,8 @@ func passthroughChecks() []checks.Check {
 				at := f.HCA(h)
 				card, read := sys.Firmware[nic.CardAddress(at)]
 				if !read {
-					return row.Waiting(t, "the firmware of NIC %s was not read: this needs the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
+					return row.Waiting(t, "the firmware of NIC %s was not read: this needs the ESXi shell and MFT (check --esxi-shell)",
+						cmp.Or(at, "none"))
 				}
 				key := nic.ATSKey()
 				v, has := card.Current[key]
@@ -89,7 +92,8 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true,
-			Source:   "NVIDIA AI Enterprise User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type is unverified",
+			Source: "NVIDIA AI Enterprise User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type " +
+				"is unverified",
 			Criteria: "default graphics type shared, as needed for passthrough, or sharedDirect and active, as needed for vGPUs / - / the other one",
 			Remedy:   "Set the default graphics type of the host to Shared for whole GPUs, to Shared Direct for vGPUs, and reboot the host.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -97,7 +101,8 @@ func passthroughChecks() []checks.Check {
 					return row.Waiting(t, "the default graphics type was not read")
 				}
 				if f.VGPUHost(h) {
-					return row.PassIf(h.GraphicsType == backends.SharedDirect && h.ServesVGPUs(), t, "default graphics type %s, serves vGPUs now: %t", h.GraphicsType, h.ServesVGPUs())
+					return row.PassIf(h.GraphicsType == backends.SharedDirect && h.ServesVGPUs(), t, "default graphics type %s, serves vGPUs now: %t",
+						h.GraphicsType, h.ServesVGPUs())
 				}
 				return row.PassIf(h.GraphicsType != backends.SharedDirect, t, "default graphics type %s", h.GraphicsType)
 			}),
@@ -106,7 +111,8 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-VGPUMGR-019", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise User Guide, Installing and Configuring the NVIDIA Virtual GPU Manager for VMware vSphere",
 			Criteria: "the NVIDIA vGPU Manager is installed and offers profiles, or no VM has vGPUs / installed without profiles / not installed",
-			Remedy: "Install the NVIDIA vGPU Manager (gpudirect.manager, an image or a component of vSphere Lifecycle Manager, or esxcli software component apply), " +
+			Remedy: "Install the NVIDIA vGPU Manager (gpudirect.manager, an image or a component of vSphere Lifecycle Manager, or esxcli software " +
+				"component apply), " +
 				"enable SR-IOV and VT-d or IOMMU in the BIOS, and reboot the host.",
 			Run: row.HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 				name, v := backends.VGPUManager(sys.VIBs.Value)
@@ -126,7 +132,8 @@ func passthroughChecks() []checks.Check {
 
 // eachGPU evaluates the GPUs that selected VMs have or should have; if none are named, the best answer of a host counts, because
 // one good GPU is enough.
-func eachGPU(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachGPU(ask func(f *checks.Facts, t backends.Ref, h *backends.Host,
+	g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
 		for _, h := range f.Connected() {

@@ -32,7 +32,8 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "%s=%s", p.Trust, v)
 			}),
 		parameters("HOST-DSCP-003", row.PVRDMA, "dscp_force is the DSCP of the answers / unset / another",
-			"Set dscp_force of the RDMA driver to the DSCP (26).", "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
+			"Set dscp_force of the RDMA driver to the DSCP (26).",
+			"vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
 			func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.rdma(p.DSCP)
 				switch {
@@ -68,13 +69,15 @@ func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 	case nic.Number(tx) <= 0 && nic.Number(rx) <= 0:
 		return row.Warn(t, "%s is %s, %s is %s: global pause", p.PFCTx, cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"))
 	}
-	return row.PassIf(nic.Number(tx) == int(mask) && nic.Number(rx) == int(mask), t, "%s=%s %s=%s, wanted 0x%02x", p.PFCTx, cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"), mask)
+	return row.PassIf(nic.Number(tx) == int(mask) && nic.Number(rx) == int(mask), t, "%s=%s %s=%s, wanted 0x%02x", p.PFCTx,
+		cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"), mask)
 }
 
 // pauseCheck and dcbCheck compare the flow control of the pNIC with qos.lossless.
 func pauseCheck() checks.Check {
 	return checks.Check{
-		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fixes: []backends.Kind{backends.KindPause},
+		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true,
+		Fixes:    []backends.Kind{backends.KindPause},
 		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
 		Criteria: "as qos.lossless asks (pause: both on; pfc and none: passes, for information) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",
@@ -85,14 +88,16 @@ func pauseCheck() checks.Check {
 			}
 			masked := nic.AnyPFC(sys)
 			bad := f.Answers.QoS.Lossless == answers.LosslessPause && (!p.Rx || !p.Tx || masked)
-			return row.WarnIf(bad, t, "%s: pause rx %s, tx %s, PFC %s; qos.lossless is %s", n.Device, row.OnOff(p.Rx), row.OnOff(p.Tx), row.OnOff(masked), cmp.Or(string(f.Answers.QoS.Lossless), "none"))
+			return row.WarnIf(bad, t, "%s: pause rx %s, tx %s, PFC %s; qos.lossless is %s", n.Device, row.OnOff(p.Rx), row.OnOff(p.Tx),
+				row.OnOff(masked), cmp.Or(string(f.Answers.QoS.Lossless), "none"))
 		}),
 	}
 }
 
 func dcbCheck() checks.Check {
 	return checks.Check{
-		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA",
+		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual,
+		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA",
 		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: passes, for information",
 		Remedy:   "Align DCB with the switch.",
 		Run: row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
@@ -131,7 +136,8 @@ func (p params) core(name string) string { return nic.Param(p.sys, p.family.Driv
 func (p params) rdma(name string) string { return nic.Param(p.sys, p.family.RDMA(), name) }
 
 // parameters returns a row about module parameters of the pNIC's driver.
-func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
+func parameters(id string, modes []answers.Mode, criteria, remedy, source string,
+	ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
 		Criteria: criteria + "; without qos.lossless pfc: passes, for information", Remedy: remedy,

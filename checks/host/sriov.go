@@ -17,7 +17,8 @@ import (
 func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
-			"Rewrite the list for all ports in PCI order.", row.SRIOVStudy+"; Broadcom KB 309346", func(t backends.Ref, _ int, l vfList) checks.Answer {
+			"Rewrite the list for all ports in PCI order.", row.SRIOVStudy+"; Broadcom KB 309346",
+			func(t backends.Ref, _ int, l vfList) checks.Answer {
 				const shifted = ": a card was added or removed, so that entries may now apply to other ports"
 				evidence := fmt.Sprintf("%s %s has %d entries for %d %s ports", l.name, joined(l.vfs), len(l.vfs), len(l.ports), l.family)
 				switch {
@@ -29,7 +30,8 @@ func sriovChecks() []checks.Check {
 				return row.WarnIf(len(l.vfs) < len(l.ports), t, "%s", evidence)
 			}, backends.KindModuleParams),
 		maxVFs("HOST-MAXVFS-ORDER-006", "the entry of the chosen port is greater than 0 / - / 0 or missing",
-			"Write the list again, with the ports ordered by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, l vfList) checks.Answer {
+			"Write the list again, with the ports ordered by segment, bus, device and function.", "Broadcom KB 309346",
+			func(t backends.Ref, at int, l vfList) checks.Answer {
 				return row.PassIf(at < len(l.vfs) && l.vfs[at] > 0, t, "%s %s; %s is number %d in PCI order", l.name, joined(l.vfs), l.ports[at], at+1)
 			}, backends.KindModuleParams),
 		maxVFs("HOST-MAXVFS-LOWPF-007", "no card has VFs only on a later function / one does, with more than 8 / -",
@@ -59,7 +61,8 @@ func sriovChecks() []checks.Check {
 					want = max(want, n.SRIOV.Requested)
 				}
 				key := nic.FirmwareOf(nic.Of(n.Driver)).VFs
-				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), t, "%s: %s is %s, %d are needed", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
+				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), t, "%s: %s is %s, %d are needed", n.Device, key,
+					cmp.Or(card.Current[key], "unset"), want)
 			}),
 		},
 		{
@@ -92,7 +95,8 @@ func sriovChecks() []checks.Check {
 				if n.SRIOV == nil {
 					return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 				}
-				a := row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d VFs, %d are configured on the host, SR-IOV active %t",
+				a := row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t,
+					"%s has %d VFs, %d are configured on the host, SR-IOV active %t",
 					n.Device, n.SRIOV.VFs, n.SRIOV.Requested, n.SRIOV.Active)
 				if n.SRIOV.Requested == 0 {
 					a.Remedy = "Set the number of VFs (mode sriov does), then reboot the host."
@@ -110,7 +114,8 @@ func sriovChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-VF-INTR-012", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot,
-			Source:   "vSphere Networking, Virtual Machine That Uses an SR-IOV Virtual Function Fails to Power On Because the Host Is Out of Interrupt Vectors",
+			Source: "vSphere Networking, Virtual Machine That Uses an SR-IOV Virtual Function Fails to Power On Because the Host Is Out of " +
+				"Interrupt Vectors",
 			Criteria: "three vectors for each VF stay below 3072 / they do not (formula of Intel and Emulex) / -",
 			Remedy:   "Reduce the VFs.",
 			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
@@ -120,7 +125,8 @@ func sriovChecks() []checks.Check {
 						sum += n.SRIOV.VFs
 					}
 				}
-				return row.WarnIf(sizing.VectorsFor(sum) >= sizing.VectorLimit, t, "%d VFs take %d of %d vectors", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
+				return row.WarnIf(sizing.VectorsFor(sum) >= sizing.VectorLimit, t, "%d VFs take %d of %d vectors", sum, sizing.VectorsFor(sum),
+					sizing.VectorLimit)
 			}),
 		},
 	}
@@ -135,9 +141,11 @@ type vfList struct {
 }
 
 // maxVFs returns a row about the driver's list of VFs; at is the position of the chosen port.
-func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer, fixes ...backends.Kind) checks.Check {
+func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer,
+	fixes ...backends.Kind) checks.Check {
 	return checks.Check{
-		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Fixes: fixes, Source: source, Criteria: criteria,
+		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Fixes: fixes,
+		Source: source, Criteria: criteria,
 		Remedy: remedy,
 		Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			family := nic.Of(n.Driver)

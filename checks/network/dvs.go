@@ -41,14 +41,16 @@ func switchChecks() []checks.Check {
 		{
 			ID: "DVS-VERSION-002", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual,
 			Source:   "Broadcom KB 434420",
-			Criteria: "the newest that all hosts support, or the one in the answers / older / newer than a host supports", Remedy: "Upgrade the hosts that do not support it; a DVS upgrade cannot be undone.",
-			Run: theSwitch(switchVersion),
+			Criteria: "the newest that all hosts support, or the one in the answers / older / newer than a host supports",
+			Remedy:   "Upgrade the hosts that do not support it; a DVS upgrade cannot be undone.",
+			Run:      theSwitch(switchVersion),
 		},
 		{
 			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
 			Fixes:    []backends.Kind{backends.KindMember},
 			Source:   row.BitfusionGuide + ", section 3",
-			Criteria: "every host is a member and in sync / out of sync / not a member", Remedy: "Add the host to the DVS, or use Rectify in vCenter if it is out of sync.",
+			Criteria: "every host is a member and in sync / out of sync / not a member",
+			Remedy:   "Add the host to the DVS, or use Rectify in vCenter if it is out of sync.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
 				if sw == nil {
@@ -59,7 +61,8 @@ func switchChecks() []checks.Check {
 					if !member {
 						return row.Fail(t, "no member of %s", sw.Name)
 					}
-					return row.WarnIf(m.Status != "" && m.Status != "up", t, "member of %s with %s, status %s", sw.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"), cmp.Or(m.Status, "none"))
+					return row.WarnIf(m.Status != "" && m.Status != "up", t, "member of %s with %s, status %s", sw.Name,
+						cmp.Or(strings.Join(m.PNICs, ", "), "none"), cmp.Or(m.Status, "none"))
 				})(f)
 			},
 		},
@@ -67,14 +70,16 @@ func switchChecks() []checks.Check {
 			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindPortGroup},
 			Source:   "vSphere Networking, PVRDMA Support",
-			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not support NIC teaming.",
+			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active",
+			Remedy:   "Reduce to one active uplink: PVRDMA does not support NIC teaming.",
 			Run: eachGroup(func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 				sw, lags, names := f.Inventory.Switch(pg.Switch), 0, 0
 				if sw != nil {
 					lags, names = sw.LAGs, len(sw.Uplinks)
 				}
 				if len(pg.Active) != 1 || len(pg.Standby) > 0 || lags > 0 {
-					return row.Fail(t, "active uplinks %s, standby %s, %d LAGs", cmp.Or(strings.Join(pg.Active, ", "), "none"), cmp.Or(strings.Join(pg.Standby, ", "), "none"), lags)
+					return row.Fail(t, "active uplinks %s, standby %s, %d LAGs", cmp.Or(strings.Join(pg.Active, ", "), "none"),
+						cmp.Or(strings.Join(pg.Standby, ", "), "none"), lags)
 				}
 				return row.WarnIf(names > max(1, f.Answers.Switch.Uplinks), t, "active uplink %s, one of %d names", pg.Active[0], names)
 			}),
@@ -111,7 +116,8 @@ func switchChecks() []checks.Check {
 			ID: "DVS-PG-007", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true,
 			Fixes:    []backends.Kind{backends.KindPortGroup},
 			Source:   "vhpc-toolkit",
-			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Create the port group with static (early) binding and enough ports.",
+			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full",
+			Remedy:   "Create the port group with static (early) binding and enough ports.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return backends.Each(f.Answers.PortGroups(), func(name string) checks.Answer {
 					return portGroup(f, backends.PortGroupRef(name), f.Inventory.PortGroup(name))
@@ -130,13 +136,15 @@ func switchChecks() []checks.Check {
 		{
 			ID: "DVS-PG-SEC-009", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
 			Source:   "vSphere Networking 6.7, p. 154",
-			Criteria: "guests keep their MAC, or are allowed to change it / - / a guest changed its MAC without being allowed to", Remedy: "Set MAC address changes to Accept on the port group.",
-			Run: eachGroup(portSecurity),
+			Criteria: "guests keep their MAC, or are allowed to change it / - / a guest changed its MAC without being allowed to",
+			Remedy:   "Set MAC address changes to Accept on the port group.",
+			Run:      eachGroup(portSecurity),
 		},
 		{
 			ID: "DVS-HEALTH-010", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual,
 			Source:   "vSphere API, DVS health check",
-			Criteria: "VLAN and MTU agree with the physical switch / - / they do not; health check off: unknown", Remedy: "Fix VLAN and MTU on the physical switch.",
+			Criteria: "VLAN and MTU agree with the physical switch / - / they do not; health check off: unknown",
+			Remedy:   "Fix VLAN and MTU on the physical switch.",
 			Run: theSwitch(func(_ *checks.Facts, sw *backends.Switch) checks.Answer {
 				t := backends.SwitchRef(sw.Name)
 				switch {
@@ -145,7 +153,8 @@ func switchChecks() []checks.Check {
 				case !sw.Health.Enabled:
 					return row.Waiting(t, "the health check is off, so nothing was tested")
 				}
-				return row.PassIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s", cmp.Or(strings.Join(sw.Health.Mismatch, "; "), "none"))
+				return row.PassIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s",
+					cmp.Or(strings.Join(sw.Health.Mismatch, "; "), "none"))
 			}),
 		},
 	}
@@ -215,7 +224,8 @@ func portGroup(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.A
 		return row.Fail(t, "binding %s, none of its %d ports is free, but %d more VMs need one", pg.Binding, pg.Ports, need)
 	}
 	few := pg.Free >= 0 && pg.Free < need
-	return row.WarnIf(pg.Binding != "earlyBinding" || few, t, "binding %s, %d ports, %d free, %d more VMs need one", pg.Binding, pg.Ports, pg.Free, need)
+	return row.WarnIf(pg.Binding != "earlyBinding" || few, t, "binding %s, %d ports, %d free, %d more VMs need one", pg.Binding, pg.Ports,
+		pg.Free, need)
 }
 
 // lacking counts selected VMs without an adapter on a port group: each will use a port.

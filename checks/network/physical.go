@@ -64,7 +64,8 @@ func physicalChecks() []checks.Check {
 				if unread != nil {
 					return *unread
 				}
-				return row.Grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, s.Grown("drops", s.Dropped, "pauses", s.Pause))
+				return row.Grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device,
+					s.Grown("drops", s.Dropped, "pauses", s.Pause))
 			}),
 		},
 	}

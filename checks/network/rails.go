@@ -16,7 +16,8 @@ func railCheck() checks.Check {
 	return checks.Check{
 		ID: "SW-RAIL-015", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual,
 		Source: "NVIDIA, IBUtils2 Utility Documentation, Rail Optimized Topology Validation",
-		Criteria: "each pNIC is on a physical switch of its own rail, on one that several rails share, or there is one rail / cables of two rails are " +
+		Criteria: "each pNIC is on a physical switch of its own rail, on one that several rails share, or there is one rail / cables of two " +
+			"rails are " +
 			"swapped, or a cable is on a switch of another rail / -",
 		Remedy: "Plug each cable into the switch of its rail, or correct the pNIC of the rail in the answers.",
 		Run:    railCables,
@@ -149,7 +150,8 @@ func misplaced(own []cable, owner map[string]string) []string {
 			continue
 		}
 		told[of] = true
-		out = append(out, fmt.Sprintf("the cables of %s and %s are swapped: %s, a switch of %s; %s, a switch of %s", c.device, own[i].device, c, of, own[i], c.rail))
+		out = append(out, fmt.Sprintf("the cables of %s and %s are swapped: %s, a switch of %s; %s, a switch of %s", c.device, own[i].device, c,
+			of, own[i], c.rail))
 	}
 	return out
 }

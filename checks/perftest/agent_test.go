@@ -25,7 +25,8 @@ func TestMPIAgentAsksForDaemons(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(agent, []byte("#!/bin/sh\n")) { // a shell would run it without this line, execv does not
 		t.Errorf("%v: %s", err, agent)
 	}
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "agent"), "192.168.50.12", "orted", "-mca", `ess "env"`).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "agent"), "192.168.50.12", "orted", "-mca",
+		`ess "env"`).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	asked, err := os.ReadFile(filepath.Join(dir, "asks"))

@@ -86,19 +86,23 @@ func (m *Measurement) judgeApplication(app Application, mode string, base []Meas
 		m.ExpectedUs = steps * us
 		m.Why = fmt.Sprintf("%s of the same guests took %.2f us, in %.0f steps", SendLatency, us, steps)
 		m.Verdict = graded(m.AchievedUs <= latencyPass*m.ExpectedUs+software, m.AchievedUs <= latencyWarn*m.ExpectedUs+software)
-		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI adds %.2f us to RDMA: check the power policy, the binding of ranks, and whether UCX uses the RDMA device", m.AchievedUs-m.ExpectedUs))
+		m.Hint = ifNot(m.Verdict,
+			fmt.Sprintf("MPI adds %.2f us to RDMA: check the power policy, the binding of ranks, and whether UCX uses the RDMA device",
+				m.AchievedUs-m.ExpectedUs))
 	case !m.isLatency() && gbps > 0:
 		m.ExpectedGbps = gbps
 		m.Why = fmt.Sprintf("%s of the same guests reached %.1f Gb/s", from, gbps)
 		share := m.AchievedGbps / gbps
 		if app.NCCL {
 			m.Verdict = graded(share >= ncclPass, share >= ncclWarn)
-			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: check the path from GPU to NIC (nvidia-smi topo -m; rdma-setup generate "+
-				"nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
+			m.Hint = ifNot(m.Verdict,
+				fmt.Sprintf("NCCL reaches %.0f %% of RDMA: check the path from GPU to NIC (nvidia-smi topo -m; rdma-setup generate "+
+					"nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
 			break
 		}
 		m.Verdict = graded(share >= mpiPass, share >= mpiWarn)
-		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI reaches %.0f %% of RDMA: check which transport UCX uses (UCX_LOG_LEVEL=info) and the binding of ranks", 100*share))
+		m.Hint = ifNot(m.Verdict,
+			fmt.Sprintf("MPI reaches %.0f %% of RDMA: check which transport UCX uses (UCX_LOG_LEVEL=info) and the binding of ranks", 100*share))
 	default:
 		m.Hint = "RDMA was not measured between these guests, so there is nothing to compare with"
 	}

@@ -47,7 +47,8 @@ type team struct {
 
 // Applications measures an application between the two ends of each pair, one pair after the other, and over all guests if there
 // are more than two. base are the RDMA measurements that the figures are compared with.
-func (r *Runner) Applications(ctx context.Context, pairs []Pair, app Application, base []Measurement, done func(Measurement)) ([]Measurement, error) {
+func (r *Runner) Applications(ctx context.Context, pairs []Pair, app Application, base []Measurement,
+	done func(Measurement)) ([]Measurement, error) {
 	var all []Measurement
 	var nodes []Node
 	add := func(list []Measurement) {
@@ -89,7 +90,8 @@ func (a Application) allTests() []string {
 
 // runTeam prepares the guests, runs the tests one after the other, and cleans up.
 func (r *Runner) runTeam(ctx context.Context, nodes []Node, app Application, tests []string, base []Measurement) []Measurement {
-	t := team{nodes: nodes, dir: "/tmp/rdma-setup-mpi-" + strings.ToLower(rand.Text()[:16]), bin: map[string]string{}, bench: map[string]string{}}
+	t := team{nodes: nodes, dir: "/tmp/rdma-setup-mpi-" + strings.ToLower(rand.Text()[:16]), bin: map[string]string{},
+		bench: map[string]string{}}
 	defer r.clean(ctx, t)
 	failed := r.prepare(ctx, &t, app)
 	var out []Measurement
@@ -178,7 +180,8 @@ func (r *Runner) prepare(ctx context.Context, t *team, app Application) error {
 			case len(w) == 4 && w[0] == "bench" && i == 0:
 				t.own, t.bench[w[1]] = w[2] == "own", w[3]
 			case len(w) == 4 && w[0] == "bench" && w[3] != t.bench[w[1]]:
-				return fmt.Errorf("the MPI benchmarks are in %s on %s and in %s on %s: install the same ones on both", t.bench[w[1]], t.nodes[0].VM, w[3], n.VM)
+				return fmt.Errorf("the MPI benchmarks are in %s on %s and in %s on %s: install the same ones on both", t.bench[w[1]], t.nodes[0].VM,
+					w[3], n.VM)
 			}
 		}
 		if t.bin[n.VM] == "" {
@@ -218,7 +221,8 @@ func (t team) words(app Application, test string) []string {
 			hosts[i] = n.IP + ":1"
 		}
 	}
-	w := []string{"-np", strconv.Itoa(ranks), "--host", strings.Join(hosts, ","), "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", app.Network,
+	w := []string{"-np", strconv.Itoa(ranks), "--host", strings.Join(hosts, ","), "--mca", "plm_rsh_no_tree_spawn", "1", "--mca",
+		"oob_tcp_if_include", app.Network,
 		"--mca", "btl_tcp_if_include", app.Network, "--mca", "btl", "^openib"}
 	if !app.NCCL {
 		// Without tcp UCX fails if RDMA cannot be used, instead of silently falling back.
@@ -233,7 +237,8 @@ func (t team) words(app Application, test string) []string {
 	case app.NCCL:
 		return append(w, path.Join(app.Dir, test), "-b", "8", "-e", "1G", "-f", "4", "-g", "1")
 	case t.own:
-		what := map[string][]string{mpiLatency: {"latency", "65536", "200"}, mpiBandwidth: {"bandwidth", "1048576", "100"}, mpiAllReduce: {"allreduce", "65536", "100"}}[test]
+		what := map[string][]string{mpiLatency: {"latency", "65536", "200"}, mpiBandwidth: {"bandwidth", "1048576", "100"},
+			mpiAllReduce: {"allreduce", "65536", "100"}}[test]
 		return append(append(w, t.bench[test]), what...)
 	}
 	return append(w, t.bench[test])

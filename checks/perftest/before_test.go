@@ -15,7 +15,8 @@ import (
 func TestSilentPortIsNotTried(t *testing.T) {
 	g := &guests{gbps: 100, one: 1, us: 2, silent: true}
 	for _, m := range measure(t, g, 100_000) {
-		if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "TCP port 18515 of vm-2 (10.0.0.2) does not answer vm-1") || m.Hint == "" {
+		if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "TCP port 18515 of vm-2 (10.0.0.2) does not answer vm-1") ||
+			m.Hint == "" {
 			t.Errorf("%s: %s %q %q", m.Test, m.Verdict, m.Error, m.Hint)
 		}
 	}
@@ -46,7 +47,8 @@ func TestReleasesThatRefuseEachOther(t *testing.T) {
 		}
 		m := all[0]
 		refused := strings.HasPrefix(c.error, "not measured")
-		if m.Error != c.error || !strings.Contains(m.Hint, c.hint) || (m.Verdict == perftest.VerdictUnknown) != refused || refused && len(g.lines) != 0 {
+		if m.Error != c.error || !strings.Contains(m.Hint, c.hint) || (m.Verdict == perftest.VerdictUnknown) != refused ||
+			refused && len(g.lines) != 0 {
 			t.Errorf("%s and %s: %s %q, hint %q, commands %q", c.client, c.server, m.Verdict, m.Error, m.Hint, g.lines)
 		}
 	}
@@ -161,7 +163,8 @@ func (d *deaf) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 		return perftest.Output{}, ctx.Err()
 	}
 	c.OnLine("* Waiting for client to connect... *")
-	return perftest.Output{Exit: 1, Stderr: "Couldn't listen to port 18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"}, nil
+	return perftest.Output{Exit: 1,
+		Stderr: "Couldn't listen to port 18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"}, nil
 }
 
 // TestPortOfAnother checks that a client does not wait for its limit of minutes if the server could not open its port, and that the
@@ -177,7 +180,8 @@ func TestPortOfAnother(t *testing.T) {
 			if err != nil || len(all) != 1 {
 				t.Fatalf("%v, %d measurements", err, len(all))
 			}
-			if m := all[0]; m.Verdict != perftest.VerdictFail || m.Error != "server on vm-2: TCP port 18515 is taken by another program there" || !strings.Contains(m.Hint, "ss -ltnp") {
+			if m := all[0]; m.Verdict != perftest.VerdictFail || m.Error != "server on vm-2: TCP port 18515 is taken by another program there" ||
+				!strings.Contains(m.Hint, "ss -ltnp") {
 				t.Errorf("hangs up %t: %s %q, hint %q", hangsUp, m.Verdict, m.Error, m.Hint)
 			}
 			if took := time.Since(began); took > 10*time.Second {

@@ -108,7 +108,8 @@ func (m *Measurement) Beside() string {
 // not counted: what is sent again is traffic, too. It explains none that is far below the link also together. A class that is not
 // lossless stays so.
 func (m *Measurement) judgeBeside(b sizing.Bands) {
-	if m.OtherGbps <= 0 || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail || m.Lossless != nil && m.Lossless.Verdict == VerdictFail ||
+	if m.OtherGbps <= 0 || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail ||
+		m.Lossless != nil && m.Lossless.Verdict == VerdictFail ||
 		strings.HasPrefix(m.Hint, "TCP fallback") {
 		return
 	}

@@ -53,18 +53,22 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	enough := func(n int64) bool { return float64(n) >= carried*float64(bytes) }
 	switch {
 	case !sends && !gets:
-		return &Proof{VerdictUnknown, notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
+		return &Proof{VerdictUnknown,
+			notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
 	case m.Senders > 1 && gets && enough(in(to, "rx")) && enough(to.besides("rx", c.Priority)):
-		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all data from %d senders to %s arrived in priority %d: %d bytes, and %d in another priority", notProven,
-			m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
+		return &Proof{VerdictUnknown,
+			fmt.Sprintf("%snot all data from %d senders to %s arrived in priority %d: %d bytes, and %d in another priority", notProven,
+				m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
 			"the port of one sender may not trust DSCP: measure the pairs one by one, with bench --pairs all"}
 	case gets && enough(in(to, "rx")) && (!sends || enough(in(from, "tx"))):
 		return &Proof{VerdictPass, fmt.Sprintf("rx_prio%d_bytes of %s moved by %d for %d bytes sent", c.Priority, m.To, in(to, "rx"), bytes), ""}
 	case sends && !enough(in(from, "tx")) && enough(from.bytes("tx", sent)):
-		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority, in(from, "tx"), sent, from.bytes("tx", sent)),
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority,
+			in(from, "tx"), sent, from.bytes("tx", sent)),
 			"set the trust of the sender's NIC to DSCP and map the DSCP to the priority"}
 	case gets && !enough(in(to, "rx")) && enough(to.bytes("rx", got)):
-		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From,
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d",
+			m.From,
 			c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to.bytes("rx", got)),
 			"the switch does not keep the class: set every port of the path to trust DSCP, and the receiver's NIC too"}
 	}
@@ -123,15 +127,18 @@ func (m *Measurement) proveLossless(c Class) *Proof {
 	case lost > 0 && !m.lostIn(c.Priority):
 		return &Proof{VerdictUnknown, "lossless not proven: a port dropped packets, which may or may not belong to the class: " + where, ""}
 	case lost > 0:
-		return &Proof{VerdictFail, "packets were lost in the class: " + where, "check PFC of priority " + fmt.Sprint(c.Priority) + " and trust of DSCP on every hop"}
+		return &Proof{VerdictFail, "packets were lost in the class: " + where, "check PFC of priority " + fmt.Sprint(c.Priority) +
+			" and trust of DSCP on every hop"}
 	case !ok:
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could not be read", ""}
 	case !m.lossReadAtBothEnds():
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could be read at one end only", ""}
 	case m.Counters.From.paused(c.Priority) > 0:
-		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost", m.Counters.From.paused(c.Priority), c.Priority), ""}
+		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost",
+			m.Counters.From.paused(c.Priority), c.Priority), ""}
 	}
-	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but there was no congestion either: a single sender does not fill a queue", ""}
+	return &Proof{VerdictUnknown,
+		"lossless not proven: nothing was lost, but there was no congestion either: a single sender does not fill a queue", ""}
 }
 
 // prove fills in the class that a test ran in and what its counters prove.

@@ -32,10 +32,12 @@ func TestContainersAreMeasuredBesideTheGuests(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	if want := []string{perftest.SendBandwidth, perftest.SendLatency, perftest.SendBandwidthContainer, perftest.SendLatencyContainer}; !slices.Equal(got, want) {
+	if want := []string{perftest.SendBandwidth, perftest.SendLatency, perftest.SendBandwidthContainer,
+		perftest.SendLatencyContainer}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	want := "timeout --foreground -k 5 190 podman run --rm --net=host --ipc=host --pid=host --privileged --cap-add=IPC_LOCK --ulimit memlock=-1 --entrypoint= 'rdma:1' stdbuf -oL timeout --foreground -k 5 180 ib_send_bw -d 'mlx5_0' "
+	want := "timeout --foreground -k 5 190 podman run --rm --net=host --ipc=host --pid=host --privileged --cap-add=IPC_LOCK --ulimit " +
+		"memlock=-1 --entrypoint= 'rdma:1' stdbuf -oL timeout --foreground -k 5 180 ib_send_bw -d 'mlx5_0' "
 	if !slices.ContainsFunc(g.lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
 		t.Errorf("%q", g.lines)
 	}

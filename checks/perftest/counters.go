@@ -32,7 +32,8 @@ var lossCounters = []string{
 }
 
 // discardCounters count packets that an interface or a pNIC dropped (kernel mlx5 counters.rst; esxcli network nic stats).
-var discardCounters = regexp.MustCompile(`^(rx_discards_phy|tx_discards_phy|[rt]x_prio[0-7]_(discards|cong_discard|buf_discard)|pnic_[rt]x_dropped)$`)
+var discardCounters = regexp.MustCompile(
+	`^(rx_discards_phy|tx_discards_phy|[rt]x_prio[0-7]_(discards|cong_discard|buf_discard)|pnic_[rt]x_dropped)$`)
 
 // otherCounters are recorded too: receivers that were not ready, the congestion control of RoCE v2, and what the
 // device carried.
@@ -46,7 +47,8 @@ var otherCounters = []string{
 var perPriority = regexp.MustCompile(`^(pnic_)?([rt]x)_prio([0-7])_(bytes|packets|pause)$|^pnic_pfc_(sent|received)_prio([0-7])$`)
 
 func kept(name string) bool {
-	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) || perPriority.MatchString(name)
+	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) ||
+		perPriority.MatchString(name)
 }
 
 // readCounters reads the current counters of a guest, and of the host if a channel to it exists. Unreadable ones are left out; the
@@ -237,6 +239,7 @@ func (m *Measurement) judgeLoss() {
 		return
 	}
 	m.Verdict = verdict
-	m.Hint = fmt.Sprintf("packets were lost and retransmitted: %s, %.2g %% of the packets; check PFC and ECN of the configured priority on every hop, "+
-		"discards of the switch ports, and cables", where, 100*share)
+	m.Hint = fmt.Sprintf(
+		"packets were lost and retransmitted: %s, %.2g %% of the packets; check PFC and ECN of the configured priority on every hop, "+
+			"discards of the switch ports, and cables", where, 100*share)
 }

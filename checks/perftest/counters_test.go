@@ -28,7 +28,8 @@ func TestEveryTestRunsInTheConfiguredClass(t *testing.T) {
 		if !strings.Contains(m.Command, "ib_send_") || !strings.Contains(m.Command, " --tclass=106 ") || m.TrafficClass != 106 {
 			t.Errorf("%s: traffic class %d, %s", m.Test, m.TrafficClass, m.Command)
 		}
-		if m.ClassProven || m.Class == nil || m.Class.Verdict != perftest.VerdictUnknown || !strings.HasPrefix(m.Class.Evidence, "class configured, not proven") || m.Verdict != perftest.VerdictPass {
+		if m.ClassProven || m.Class == nil || m.Class.Verdict != perftest.VerdictUnknown ||
+			!strings.HasPrefix(m.Class.Evidence, "class configured, not proven") || m.Verdict != perftest.VerdictPass {
 			t.Errorf("%s: %s, class %+v", m.Test, m.Verdict, m.Class)
 		}
 	}
@@ -47,7 +48,8 @@ func TestEveryTestRunsInTheConfiguredClass(t *testing.T) {
 // The fake sends 1000 messages of 64 KiB: 65536000 bytes, 16000 packets. The names of the counters are those of kernel
 // mlx5 counters.rst and of drivers/infiniband/sw/rxe/rxe_hw_counters.c.
 func TestCountersProveClassAndLoss(t *testing.T) {
-	const zero = "out_of_sequence 7\npacket_seq_err 0\ncompleter_retry_err 1\nrx_prio0_bytes 10\ntx_prio0_bytes 10\nrx_prio3_bytes 10\ntx_prio3_bytes 10\nrx_prio3_pause 4\nlifespan 10\nrx_discards_phy 0\nrx_prio3_discards 0\n"
+	const zero = "out_of_sequence 7\npacket_seq_err 0\ncompleter_retry_err 1\nrx_prio0_bytes 10\ntx_prio0_bytes 10\nrx_prio3_bytes " +
+		"10\ntx_prio3_bytes 10\nrx_prio3_pause 4\nlifespan 10\nrx_discards_phy 0\nrx_prio3_discards 0\n"
 	for _, c := range []struct {
 		name            string
 		class           *perftest.Class
@@ -57,13 +59,18 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 		says            string // in a hint or an evidence
 	}{
 		{"in the class", dscp26, "tx_prio3_bytes 70000010", "rx_prio3_bytes 70000010", "pass", "pass", "unknown", "rx_prio3_bytes of vm-2"},
-		{"switch trusts no DSCP", dscp26, "tx_prio3_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown", "set every port of the path to trust DSCP"},
-		{"sender maps another priority", dscp26, "tx_prio0_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown", "trust of the sender's NIC"},
+		{"switch trusts no DSCP", dscp26, "tx_prio3_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown",
+			"set every port of the path to trust DSCP"},
+		{"sender maps another priority", dscp26, "tx_prio0_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown",
+			"trust of the sender's NIC"},
 		{"a few bytes of others prove nothing", dscp26, "tx_prio3_bytes 510", "rx_prio3_bytes 510", "pass", "unknown", "unknown", "not proven"},
-		{"paused and nothing lost", dscp26, "rx_prio3_pause 900", "rx_prio3_bytes 70000010", "pass", "pass", "pass", "896 pause frames of priority 3"},
+		{"paused and nothing lost", dscp26, "rx_prio3_pause 900", "rx_prio3_bytes 70000010", "pass", "pass", "pass",
+			"896 pause frames of priority 3"},
 		{"lost in the class", dscp26, "packet_seq_err 3", "out_of_sequence 12", "fail", "unknown", "fail", "out_of_sequence +5 on vm-2"},
-		{"a shared port throws away", dscp26, "packet_seq_err 0", "rx_discards_phy 9", "warn", "unknown", "unknown", "may or may not belong to the class: rx_discards_phy +9"},
-		{"a port throws away of the class", dscp26, "packet_seq_err 0", "rx_prio3_discards 9", "fail", "unknown", "fail", "rx_prio3_discards +9 on vm-2"},
+		{"a shared port throws away", dscp26, "packet_seq_err 0", "rx_discards_phy 9", "warn", "unknown", "unknown",
+			"may or may not belong to the class: rx_discards_phy +9"},
+		{"a port throws away of the class", dscp26, "packet_seq_err 0", "rx_prio3_discards 9", "fail", "unknown", "fail",
+			"rx_prio3_discards +9 on vm-2"},
 		{"1 % lost without a class", nil, "packet_seq_err 160", "out_of_sequence 167", "fail", "", "", "packet_seq_err +160 on vm-1"},
 		{"soft-RoCE, 1 % lost", nil, "completer_retry_err 161", "", "fail", "", "", "completer_retry_err +160 on vm-1"},
 		{"one repeated packet", nil, "", "out_of_sequence 8", "warn", "", "", "out_of_sequence +1 on vm-2"},
@@ -78,7 +85,8 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 			}
 			return out + changed + "\n"
 		}
-		g := &guests{gbps: 97, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero}, after: map[string]string{"vm-1": after(c.from), "vm-2": after(c.to)}}
+		g := &guests{gbps: 97, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero},
+			after: map[string]string{"vm-1": after(c.from), "vm-2": after(c.to)}}
 		m := inClass(t, g, c.class)[0]
 		proof := func(p *perftest.Proof) perftest.Verdict {
 			if p == nil {
@@ -86,7 +94,8 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 			}
 			return p.Verdict
 		}
-		if m.Verdict != c.verdict || proof(m.Class) != c.proof || proof(m.Lossless) != c.lossless || m.ClassProven != (c.proof == perftest.VerdictPass) {
+		if m.Verdict != c.verdict || proof(m.Class) != c.proof || proof(m.Lossless) != c.lossless ||
+			m.ClassProven != (c.proof == perftest.VerdictPass) {
 			t.Errorf("%s: %s, class %s, lossless %s; %s %+v %+v", c.name, m.Verdict, proof(m.Class), proof(m.Lossless), m.Hint, m.Class, m.Lossless)
 		}
 		if said := m.Hint + m.Class.Words("class") + m.Lossless.Words("lossless"); !strings.Contains(said, c.says) {
@@ -110,14 +119,20 @@ func TestTrafficOfOthers(t *testing.T) {
 		says     string
 	}{
 		{"slow, and only its own", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 16384000", "fail", "check for loss"},
-		{"slow, sent by others of the VM", 40, "port_xmit_data 900000000000\nport_rcv_data 0", "port_rcv_data 16384000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
-		{"slow, received by others", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 900000000000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
-		{"slow, and the other way", 40, "port_xmit_data 16384000\nport_rcv_data 900000000000", "port_rcv_data 16384000", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
-		{"slow, on the whole port", 40, "port_xmit_data 16384000\ntx_prio0_bytes 900000000000", "", "warn", "measured beside other traffic: 100.0 Gb/s, which"},
-		{"slow, and losses are not counted", 40, "port_xmit_data 900000000000", "", "unknown", "measured beside other traffic: 100.0 Gb/s, or sent again"},
+		{"slow, sent by others of the VM", 40, "port_xmit_data 900000000000\nport_rcv_data 0", "port_rcv_data 16384000", "warn",
+			"measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, received by others", 40, "port_xmit_data 16384000\nport_rcv_data 0", "port_rcv_data 900000000000", "warn",
+			"measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, and the other way", 40, "port_xmit_data 16384000\nport_rcv_data 900000000000", "port_rcv_data 16384000", "warn",
+			"measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, on the whole port", 40, "port_xmit_data 16384000\ntx_prio0_bytes 900000000000", "", "warn",
+			"measured beside other traffic: 100.0 Gb/s, which"},
+		{"slow, and losses are not counted", 40, "port_xmit_data 900000000000", "", "unknown",
+			"measured beside other traffic: 100.0 Gb/s, or sent again"},
 		{"fast beside others", 97, "port_xmit_data 900000000000", "", "pass", ""},
 	} {
-		g := &guests{gbps: c.gbps, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero}, after: map[string]string{"vm-1": c.from + "\n", "vm-2": c.to + "\n"}}
+		g := &guests{gbps: c.gbps, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero},
+			after: map[string]string{"vm-1": c.from + "\n", "vm-2": c.to + "\n"}}
 		if c.name != "slow, and losses are not counted" {
 			g.after["vm-1"] += "packet_seq_err 0\n"
 		}
@@ -136,7 +151,8 @@ func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
 		after: map[string]string{"vm-1": "packet_seq_err 0\nrx_prio3_pause 900\ntx_prio3_bytes 70000010\n", "vm-2": "rx_prio3_bytes 70000010\n"},
 	}
 	m := inClass(t, g, dscp26)[0]
-	if !m.ClassProven || m.Lossless == nil || m.Lossless.Verdict != perftest.VerdictUnknown || !strings.Contains(m.Lossless.Evidence, "at one end only") {
+	if !m.ClassProven || m.Lossless == nil || m.Lossless.Verdict != perftest.VerdictUnknown ||
+		!strings.Contains(m.Lossless.Evidence, "at one end only") {
 		t.Errorf("class %+v, lossless %+v", m.Class, m.Lossless)
 	}
 }

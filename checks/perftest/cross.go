@@ -77,7 +77,8 @@ func (r *Runner) Cross(ctx context.Context, pairs []CrossPair) ([]Measurement, e
 		}
 		if r.Progress != nil {
 			left, _ := CrossCost(len(pairs) - len(all))
-			r.Progress(Progress{Pairs: len(pairs), Left: left, Round: 1, Rounds: 1, Done: len(all), Total: len(pairs), Pair: p, Test: CrossRail, Result: m})
+			r.Progress(Progress{Pairs: len(pairs), Left: left, Round: 1, Rounds: 1, Done: len(all), Total: len(pairs), Pair: p, Test: CrossRail,
+				Result: m})
 		}
 	}
 	err := inRounds(ctx, [][]CrossPair{pairs}, crossParallel, func(_, _ int, p CrossPair) error {
@@ -100,7 +101,8 @@ func (r *Runner) cross(ctx context.Context, p CrossPair) Measurement {
 		m.Error = "no RDMA device with an active port in " + missingDevice(p.Pair)
 		return m
 	}
-	line := fmt.Sprintf("set -- %s %d %s %s\n", quote(p.Client.Device), p.Client.GID, quote(p.Server.IP), quote(p.Server.MAC)) + assets.Script("cross-rail.sh")
+	line := fmt.Sprintf("set -- %s %d %s %s\n", quote(p.Client.Device), p.Client.GID, quote(p.Server.IP), quote(p.Server.MAC)) +
+		assets.Script("cross-rail.sh")
 	out, err := r.Shell.Exec(ctx, p.Client.VM, Command{Line: line, Sudo: true})
 	word, why, _ := strings.Cut(strings.TrimSpace(out.Stdout), " ")
 	switch {
@@ -120,7 +122,8 @@ func (r *Runner) cross(ctx context.Context, p CrossPair) Measurement {
 		m.Verdict = VerdictPass
 	case reached:
 		m.Verdict, m.Error = VerdictFail, "the rails have different VLANs, and "+p.Server.IP+" answers nevertheless"
-		m.Hint = "find a port of the physical switch that carries the VLANs of both rails untagged, or swapped cables (rdma-setup check, SW-RAIL-015)"
+		m.Hint = "find a port of the physical switch that carries the VLANs of both rails untagged, or swapped cables (rdma-setup check, " +
+			"SW-RAIL-015)"
 	default:
 		m.Verdict, m.Error = VerdictFail, "the rails share a VLAN and a subnet, and "+p.Server.IP+" does not answer"
 		m.Hint = "check the VLAN on the ports of the physical switches and on the links between them"

@@ -38,23 +38,27 @@ func TestCrossRail(t *testing.T) {
 		want         perftest.Verdict
 		error        string
 	}{
-		"apart, silent":    {perftest.MustNotReach, "silent", perftest.VerdictPass, ""},
-		"apart, answered":  {perftest.MustNotReach, "answered", perftest.VerdictFail, "the rails have different VLANs, and 192.168.51.11 answers nevertheless"},
+		"apart, silent": {perftest.MustNotReach, "silent", perftest.VerdictPass, ""},
+		"apart, answered": {perftest.MustNotReach, "answered", perftest.VerdictFail,
+			"the rails have different VLANs, and 192.168.51.11 answers nevertheless"},
 		"joined, answered": {perftest.MustReach, "answered", perftest.VerdictPass, ""},
 		"joined, silent":   {perftest.MustReach, "silent", perftest.VerdictFail, "does not answer"},
 		"one VLAN":         {perftest.MayReach, "answered", perftest.VerdictNotApplicable, ""},
-		"no arping":        {perftest.MustNotReach, "untried arping (iputils) is not installed", perftest.VerdictUnknown, "arping (iputils) is not installed"},
-		"nothing":          {perftest.MustNotReach, "", perftest.VerdictUnknown, "could not be tested"},
+		"no arping": {perftest.MustNotReach, "untried arping (iputils) is not installed", perftest.VerdictUnknown,
+			"arping (iputils) is not installed"},
+		"nothing": {perftest.MustNotReach, "", perftest.VerdictUnknown, "could not be tested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runner := &perftest.Runner{Shell: says{"a": c.said, "b": c.said}}
 			pairs := perftest.CrossPairs(rails("a", "b"), func(_, _ string) string { return c.expect })
 			all, err := runner.Cross(t.Context(), pairs)
-			if err != nil || len(all) != 4 || all[0].Verdict != c.want || !strings.Contains(all[0].Error, c.error) || (c.error == "") != (all[0].Error == "") {
+			if err != nil || len(all) != 4 || all[0].Verdict != c.want || !strings.Contains(all[0].Error, c.error) ||
+				(c.error == "") != (all[0].Error == "") {
 				t.Errorf("%v: %+v", err, all)
 			}
 			names, cells := perftest.RailMatrix(all)
-			if cell := cells[[2]string{"rail-1", "rail-2"}]; !slices.Equal(names, []string{"rail-1", "rail-2"}) || cell.Verdict != c.want || !strings.Contains(cell.Text, c.expect) {
+			if cell := cells[[2]string{"rail-1", "rail-2"}]; !slices.Equal(names, []string{"rail-1", "rail-2"}) || cell.Verdict != c.want ||
+				!strings.Contains(cell.Text, c.expect) {
 				t.Errorf("%v %+v", names, cell)
 			}
 			if len(perftest.SameRail(all)) != 0 {

@@ -200,7 +200,8 @@ func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 	if p.Server.IP == "" {
 		return false
 	}
-	if listening, err := r.Shell.Exec(ctx, p.Server.VM, Command{Line: "ss -ltn"}); err == nil && regexp.MustCompile(fmt.Sprintf(`:%d\s`, port)).MatchString(listening.Stdout) {
+	if listening, err := r.Shell.Exec(ctx, p.Server.VM, Command{Line: "ss -ltn"}); err == nil &&
+		regexp.MustCompile(fmt.Sprintf(`:%d\s`, port)).MatchString(listening.Stdout) {
 		return false
 	}
 	out, err := r.Shell.Exec(ctx, p.Client.VM, Command{
@@ -213,7 +214,8 @@ func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	m := r.blank(p, test)
 	m.Verdict = VerdictFail
-	m.Error = fmt.Sprintf("TCP port %d of %s (%s) does not answer %s: a firewall or a network device drops the packets", port, p.Server.VM, p.Server.IP, p.Client.VM)
+	m.Error = fmt.Sprintf("TCP port %d of %s (%s) does not answer %s: a firewall or a network device drops the packets", port, p.Server.VM,
+		p.Server.IP, p.Client.VM)
 	m.Hint = remedy(evidence{code: "connect_failed"})
 	return m
 }

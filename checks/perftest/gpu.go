@@ -164,16 +164,19 @@ func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 func gpuHint(p Pair) string {
 	for _, n := range []Node{p.Client, p.Server} {
 		if n.GPU.far() {
-			return fmt.Sprintf("topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root "+
-				"port or switch, or move a card", n.GPU.Index, n.Device, n.VM, cmp.Or(n.GPU.Host, n.GPU.Link))
+			return fmt.Sprintf(
+				"topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root "+
+					"port or switch, or move a card", n.GPU.Index, n.Device, n.VM, cmp.Or(n.GPU.Host, n.GPU.Link))
 		}
 	}
 	for _, n := range []Node{p.Client, p.Server} {
 		if len(n.GPU.Keys) > 0 {
-			return fmt.Sprintf("the topology is fine, but %s lacks %s: without it data goes through host memory", n.VM, strings.Join(n.GPU.Keys, " and "))
+			return fmt.Sprintf("the topology is fine, but %s lacks %s: without it data goes through host memory", n.VM,
+				strings.Join(n.GPU.Keys, " and "))
 		}
 	}
-	return "the topology is fine: check ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
+	return "the topology is fine: check ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where " +
+		"ATS is used, and IOMMU settings"
 }
 
 // gpuCause says what to do if a test with GPU memory failed for no known cause.
@@ -235,7 +238,9 @@ func (r *Runner) GPUPairs(ctx context.Context, vm string) string {
 	from, to, one := transcript.Slowest(t.OneWay)
 	_, _, both := transcript.Slowest(t.BothWays)
 	_, _, without := transcript.Slowest(t.Without)
-	line := fmt.Sprintf("%s: bandwidth between its GPUs at the slowest pair (GPU%d to GPU%d): %.1f GB/s in one direction, %.1f GB/s in both, %.1f GB/s without P2P",
+	line := fmt.Sprintf(
+		"%s: bandwidth between its GPUs at the slowest pair (GPU%d to GPU%d): %.1f GB/s in one direction, %.1f GB/s in both, %.1f GB/s "+
+			"without P2P",
 		vm, from, to, one, both, without)
 	if a, b, access := transcript.Slowest(t.Access); access == 0 {
 		line += fmt.Sprintf("; P2P is not enabled between GPU%d and GPU%d: see GST-GPUP2P-040", a, b)

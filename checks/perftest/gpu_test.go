@@ -14,7 +14,8 @@ import (
 func gpuPair(change func(client, server *perftest.GPU)) []perftest.Pair {
 	pairs := pairOf(100_000)
 	p := &pairs[0]
-	p.Client.GPU, p.Server.GPU = &perftest.GPU{Link: "PIX"}, &perftest.GPU{Link: "PIX", Index: 1, Several: true, DMABuf: true, Dir: "/usr/local/bin"}
+	p.Client.GPU, p.Server.GPU = &perftest.GPU{Link: "PIX"}, &perftest.GPU{Link: "PIX", Index: 1, Several: true, DMABuf: true,
+		Dir: "/usr/local/bin"}
 	if change != nil {
 		change(p.Client.GPU, p.Server.GPU)
 	}
@@ -33,7 +34,8 @@ func measureGPUs(t *testing.T, g *guests, pairs []perftest.Pair) map[string]perf
 		out[m.Test] = m
 		order = append(order, m.Test)
 	}
-	if want := []string{perftest.WriteBandwidth, perftest.WriteBandwidthGPU, perftest.SendLatency, perftest.SendLatencyGPU}; !slices.Equal(order, want) {
+	if want := []string{perftest.WriteBandwidth, perftest.WriteBandwidthGPU, perftest.SendLatency,
+		perftest.SendLatencyGPU}; !slices.Equal(order, want) {
 		t.Fatalf("measured %q", order)
 	}
 	return out
@@ -52,9 +54,14 @@ func TestGPUMemoryIsComparedWithHostMemory(t *testing.T) {
 		{"as good", 0.99, nil, perftest.VerdictPass, ""},
 		{"just good enough", 0.9, nil, perftest.VerdictPass, ""},
 		{"behind, with all settings", 0.7, nil, perftest.VerdictWarn, "ACS"},
-		{"staged through host memory, a key is missing", 0.3, func(_, s *perftest.GPU) { s.Keys = []string{"pciPassthru.allowP2P"} }, perftest.VerdictFail, "vm-2 lacks pciPassthru.allowP2P"},
-		{"below another root complex", 0.3, func(c, _ *perftest.GPU) { c.Link, c.Keys = "SYS", []string{"pciPassthru.allowP2P"} }, perftest.VerdictFail, "topology, not settings: GPU0 and mlx5_0 of vm-1 are at SYS"},
-		{"the host knows better than the guest", 0.3, func(_, s *perftest.GPU) { s.Link, s.Apart, s.Host = "PHB", true, "different root complexes" }, perftest.VerdictFail, "GPU1 and mlx5_0 of vm-2 are at different root complexes"},
+		{"staged through host memory, a key is missing", 0.3, func(_, s *perftest.GPU) { s.Keys = []string{"pciPassthru.allowP2P"} },
+			perftest.VerdictFail, "vm-2 lacks pciPassthru.allowP2P"},
+		{"below another root complex", 0.3, func(c, _ *perftest.GPU) { c.Link, c.Keys = "SYS", []string{"pciPassthru.allowP2P"} },
+			perftest.VerdictFail, "topology, not settings: GPU0 and mlx5_0 of vm-1 are at SYS"},
+		{"the host knows better than the guest", 0.3, func(_, s *perftest.GPU) {
+			s.Link, s.Apart, s.Host = "PHB", true,
+				"different root complexes"
+		}, perftest.VerdictFail, "GPU1 and mlx5_0 of vm-2 are at different root complexes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all := measureGPUs(t, &guests{gbps: 96, one: 1, us: 2, gpu: tt.share}, gpuPair(tt.change))
@@ -66,7 +73,8 @@ func TestGPUMemoryIsComparedWithHostMemory(t *testing.T) {
 				t.Errorf("hint %q, want %q", m.Hint, tt.hint)
 			}
 			lat := all[perftest.SendLatencyGPU]
-			if want := map[bool]perftest.Verdict{true: perftest.VerdictPass, false: perftest.VerdictWarn}[tt.share > 0.5]; lat.Verdict != want || lat.HostUs != 2 {
+			if want := map[bool]perftest.Verdict{true: perftest.VerdictPass, false: perftest.VerdictWarn}[tt.share > 0.5]; lat.Verdict != want ||
+				lat.HostUs != 2 {
 				t.Errorf("latency %s, %.2f us", lat.Verdict, lat.AchievedUs)
 			}
 		})
@@ -80,10 +88,12 @@ func TestGPUCommandLines(t *testing.T) {
 	all := measureGPUs(t, g, pairs)
 	line := all[perftest.WriteBandwidthGPU].Command
 	if !strings.HasPrefix(line, "CUDA_DEVICE_ORDER=PCI_BUS_ID stdbuf ") ||
-		!strings.Contains(line, " /usr/local/bin/ib_write_bw --use_cuda=1 --use_cuda_dmabuf -d 'mlx5_0' ") || !strings.Contains(line, "--report_gbits") {
+		!strings.Contains(line, " /usr/local/bin/ib_write_bw --use_cuda=1 --use_cuda_dmabuf -d 'mlx5_0' ") ||
+		!strings.Contains(line, "--report_gbits") {
 		t.Error(line)
 	}
-	if line = all[perftest.SendLatencyGPU].Command; !strings.Contains(line, "ib_send_lat --use_cuda=1") || strings.Contains(line, "--report_gbits") {
+	if line = all[perftest.SendLatencyGPU].Command; !strings.Contains(line, "ib_send_lat --use_cuda=1") ||
+		strings.Contains(line, "--report_gbits") {
 		t.Error(line)
 	}
 	if line = all[perftest.WriteBandwidth].Command; strings.Contains(line, "cuda") {
@@ -96,15 +106,18 @@ func TestGPUCommandLines(t *testing.T) {
 }
 
 func TestGPUMemoryThatCannotBeMeasured(t *testing.T) {
-	all := measureGPUs(t, &guests{gbps: 96, one: 1, us: 2, gpu: 1}, gpuPair(func(_, s *perftest.GPU) { s.Without, s.Remedy = "no perftest built with CUDA was found", "build it" }))
-	if m := all[perftest.WriteBandwidthGPU]; m.Verdict != perftest.VerdictUnknown || m.Error != "vm-2: no perftest built with CUDA was found" || m.Hint != "build it" {
+	all := measureGPUs(t, &guests{gbps: 96, one: 1, us: 2, gpu: 1},
+		gpuPair(func(_, s *perftest.GPU) { s.Without, s.Remedy = "no perftest built with CUDA was found", "build it" }))
+	if m := all[perftest.WriteBandwidthGPU]; m.Verdict != perftest.VerdictUnknown ||
+		m.Error != "vm-2: no perftest built with CUDA was found" || m.Hint != "build it" {
 		t.Errorf("%+v", m)
 	}
 	if m := all[perftest.WriteBandwidth]; m.Verdict != perftest.VerdictPass {
 		t.Errorf("host memory is measured all the same: %+v", m)
 	}
 	all = measureGPUs(t, &guests{gbps: 96, one: 1, us: 2, gpu: 1, fail: "--use_cuda"}, gpuPair(nil))
-	if m := all[perftest.WriteBandwidthGPU]; m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "allocate MR") || !strings.Contains(m.Hint, "nvidia-peermem") {
+	if m := all[perftest.WriteBandwidthGPU]; m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "allocate MR") ||
+		!strings.Contains(m.Hint, "nvidia-peermem") {
 		t.Errorf("%s: %s; %s", m.Verdict, m.Error, m.Hint)
 	}
 	all = measureGPUs(t, &guests{gbps: 96, one: 1, us: 2, gpu: 1, fail: "ib_"}, gpuPair(nil))

@@ -91,7 +91,9 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	case level == "" && shape.Verdict != sizing.Fail:
 		m.Hint = "the speed of the host port is not known"
 	case !m.isLatency() && f.LinkMbps > 0 && m.AchievedGbps > m.LinkGbps*directions(m.Test):
-		m.Hint = fmt.Sprintf("%.1f Gb/s is more than a link of %g Gb/s carries: not a measurement of this link; check the speed of both host ports", m.AchievedGbps, m.LinkGbps)
+		m.Hint = fmt.Sprintf(
+			"%.1f Gb/s is more than a link of %g Gb/s carries: not a measurement of this link; check the speed of both host ports", m.AchievedGbps,
+			m.LinkGbps)
 	default:
 		m.Verdict = Verdict(level)
 		m.slotLimits(f.Slot, b, link)
@@ -157,12 +159,14 @@ func (m *Measurement) slotLimits(s Slot, b sizing.Bands, link sizing.Link) {
 	wide := link
 	wide.PCIeGbps = 0
 	want := sizing.Expect(link).Gbps
-	if m.Verdict == VerdictPass || m.isLatency() || want <= 0 || want >= sizing.Expect(wide).Gbps || m.AchievedGbps/factor(m.Test) < b.WarnShare*want {
+	if m.Verdict == VerdictPass || m.isLatency() || want <= 0 || want >= sizing.Expect(wide).Gbps ||
+		m.AchievedGbps/factor(m.Test) < b.WarnShare*want {
 		return
 	}
 	m.Verdict = VerdictWarn
-	m.Hint = fmt.Sprintf("the PCIe slot limits the bandwidth: %s of %s runs as Gen%d x%d, which carries %.1f Gb/s for a link of %g; move the card to a "+
-		"wider slot, or check lanes and bifurcation in the BIOS",
+	m.Hint = fmt.Sprintf(
+		"the PCIe slot limits the bandwidth: %s of %s runs as Gen%d x%d, which carries %.1f Gb/s for a link of %g; move the card to a "+
+			"wider slot, or check lanes and bifurcation in the BIOS",
 		s.Device, s.Host, s.Gen, s.Lanes, s.Gbps(), m.LinkGbps)
 }
 
@@ -198,7 +202,8 @@ const slowShare = 0.8
 func compare(all []Measurement, mode string) {
 	many, slow := map[string]Measurement{}, map[string]bool{}
 	for _, m := range all {
-		if m.Test == SendBandwidth && m.Error == "" && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.AchievedGbps < m.ExpectedGbps*slowShare {
+		if m.Test == SendBandwidth && m.Error == "" && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) &&
+			m.AchievedGbps < m.ExpectedGbps*slowShare {
 			slow[m.Pair()] = true
 		}
 		if m.Test == SendManyQPs && m.Verdict == VerdictPass {
@@ -207,14 +212,16 @@ func compare(all []Measurement, mode string) {
 	}
 	for i := range all {
 		m := &all[i]
-		if m.Test == SendLatency && m.Error == "" && m.OtherGbps == 0 && m.Verdict != VerdictPass && slow[m.Pair()] && m.AchievedUs <= m.ExpectedUs && m.lossless() {
+		if m.Test == SendLatency && m.Error == "" && m.OtherGbps == 0 && m.Verdict != VerdictPass && slow[m.Pair()] &&
+			m.AchievedUs <= m.ExpectedUs && m.lossless() {
 			m.Hint = "small messages are fast enough; large ones are limited by the bandwidth of this pair: see " + SendBandwidth
 		}
 		best, ok := many[m.Pair()]
 		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && m.Error == "" && !m.misshapen(mode) &&
 			(m.Verdict == VerdictWarn || m.Verdict == VerdictFail || m.Verdict == VerdictUnknown && m.OtherGbps > 0) {
 			m.Verdict = VerdictWarn
-			m.Hint = fmt.Sprintf("one queue pair does not fill this link, but four do (%.1f Gb/s): the path is fine, let applications use several", best.AchievedGbps)
+			m.Hint = fmt.Sprintf("one queue pair does not fill this link, but four do (%.1f Gb/s): the path is fine, let applications use several",
+				best.AchievedGbps)
 		}
 	}
 }
@@ -226,9 +233,11 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	case mode != "pvrdma":
 	case f.Counted && f.Packets == 0:
 		m.Verdict = VerdictFail
-		m.Hint = "TCP fallback: the RDMA counters of " + m.FromHost + " did not change during the test; check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "TCP fallback: the RDMA counters of " + m.FromHost +
+			" did not change during the test; check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
 	case !f.Counted && m.AchievedUs > 20 && m.smallest().Bytes <= smallMost:
-		m.Hint = "probably TCP fallback (the RDMA counters cannot be read): check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "probably TCP fallback (the RDMA counters cannot be read): check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic " +
+			"on both hosts"
 	}
 }
 
@@ -265,7 +274,8 @@ func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	case m.MTU == 0 && share > 0.90 && share < b.PassShare:
 		m.Hint = "about 92 % is typical of an active MTU of 1024: raise the Ethernet MTU on every hop"
 	case m.MTU >= 4096 && share < b.WarnShare && m.lossless():
-		m.Hint = "no packet was lost: check for a narrow PCIe slot in either host" + slotOf(m.AchievedGbps/factor(m.Test)) + ", or other traffic during the test"
+		m.Hint = "no packet was lost: check for a narrow PCIe slot in either host" + slotOf(m.AchievedGbps/factor(m.Test)) +
+			", or other traffic during the test"
 	case m.MTU >= 4096 && share < b.WarnShare:
 		m.Hint = "check for loss (PFC, ECN), a narrow PCIe slot, or other traffic during the test"
 	default:

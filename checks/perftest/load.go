@@ -14,10 +14,11 @@ import (
 
 // The loads: patterns of simultaneous senders.
 const (
-	LoadNone      = "none"
-	LoadIncast    = "incast"    // several senders to one receiver, which fills the queue of its switch port
-	LoadBisection = "bisection" // every node of one half with one of the other half in both directions, which fills the links between the halves
-	LoadAll       = "all"       // both
+	LoadNone   = "none"
+	LoadIncast = "incast" // several senders to one receiver, which fills the queue of its switch port
+	// every node of one half with one of the other half in both directions, which fills the links between the halves
+	LoadBisection = "bisection"
+	LoadAll       = "all" // both
 )
 
 // Loads returns the single loads that a request such as LoadAll means.
@@ -174,7 +175,8 @@ func (r *Runner) Load(ctx context.Context, load string, nodes []Node) ([]Measure
 		if flows != nil {
 			done = i
 		}
-		r.Progress(Progress{Load: load, Round: i, Rounds: rounds, Left: each * time.Duration(rounds-done), Pairs: len(round), Pair: round[0], Flows: flows})
+		r.Progress(Progress{Load: load, Round: i, Rounds: rounds, Left: each * time.Duration(rounds-done), Pairs: len(round), Pair: round[0],
+			Flows: flows})
 	}
 	for i, round := range rounds {
 		if len(round) > len(rounds[most]) {
@@ -188,7 +190,8 @@ func (r *Runner) Load(ctx context.Context, load string, nodes []Node) ([]Measure
 		all = append(all, flows...)
 		tell(i+1, len(rounds), round, flows)
 	}
-	if load != LoadIncast || r.Class == nil || len(all) == 0 || slices.ContainsFunc(all, func(m Measurement) bool { return m.Error != "" || !m.uncongested(*r.Class) }) {
+	if load != LoadIncast || r.Class == nil || len(all) == 0 ||
+		slices.ContainsFunc(all, func(m Measurement) bool { return m.Error != "" || !m.uncongested(*r.Class) }) {
 		return all, nil
 	}
 	more := len(rounds) + 1
@@ -268,7 +271,8 @@ func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes
 
 // begin runs a test of every pair of a round, with all clients starting together, and stores their results in flows; ended is
 // called with each output. Errors are stored in the flows.
-func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, test, sizes string, port int, ended func(i int, out Output)) {
+func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, test, sizes string, port int,
+	ended func(i int, out Output)) {
 	ready, start := sync.WaitGroup{}, make(chan struct{})
 	ready.Add(len(round))
 	go func() {
@@ -298,7 +302,8 @@ func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, t
 }
 
 // atOnce runs one test of a round: the server first, then, when all servers of the round wait, the client.
-func (r *Runner) atOnce(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement, ready func(), start <-chan struct{}) (Output, error) {
+func (r *Runner) atOnce(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement, ready func(),
+	start <-chan struct{}) (Output, error) {
 	s := r.server(ctx, p, test, sizes, port)
 	defer func() {
 		s.stop()

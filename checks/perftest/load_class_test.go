@@ -54,7 +54,8 @@ func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 						t.Fatalf("%s -> %s: %s, lossless %+v", m.From, m.To, m.Verdict, m.Lossless)
 					}
 					words := m.Lossless.Words("lossless")
-					if !strings.Contains(words, tc.says) || tc.not != "" && strings.Contains(words, tc.not) || tc.lossless == "fail" && !strings.HasPrefix(m.Hint, m.Lossless.Evidence) {
+					if !strings.Contains(words, tc.says) || tc.not != "" && strings.Contains(words, tc.not) ||
+						tc.lossless == "fail" && !strings.HasPrefix(m.Hint, m.Lossless.Evidence) {
 						t.Errorf("%q, hint %q", words, m.Hint)
 					}
 				}
@@ -127,13 +128,19 @@ func TestClassIsProvenByEachFlow(t *testing.T) {
 		want  perftest.Verdict
 		says  string
 	}{
-		"each":                        {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictPass), {From: "vm-04"}}, perftest.VerdictPass, "counters"},
-		"all but one":                 {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "1 of 2 prove theirs, and vm-03 -> vm-01"},
-		"one is disproven":            {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictFail), of("vm-04", perftest.VerdictUnknown)}, perftest.VerdictFail, "counters"},
-		"a latency test beside it":    {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictUnknown)}, perftest.VerdictPass, "counters"},
-		"a latency test without it":   {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-03", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "vm-03 -> vm-01 (ib_send_lat)"},
-		"a latency test that differs": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictFail)}, perftest.VerdictFail, "counters"},
-		"none":                        {[]perftest.Measurement{of("vm-02", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "counters"},
+		"each": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictPass),
+			{From: "vm-04"}}, perftest.VerdictPass, "counters"},
+		"all but one": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictUnknown)},
+			perftest.VerdictUnknown, "1 of 2 prove theirs, and vm-03 -> vm-01"},
+		"one is disproven": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictFail),
+			of("vm-04", perftest.VerdictUnknown)}, perftest.VerdictFail, "counters"},
+		"a latency test beside it": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictUnknown)},
+			perftest.VerdictPass, "counters"},
+		"a latency test without it": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-03", perftest.VerdictUnknown)},
+			perftest.VerdictUnknown, "vm-03 -> vm-01 (ib_send_lat)"},
+		"a latency test that differs": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictFail)},
+			perftest.VerdictFail, "counters"},
+		"none": {[]perftest.Measurement{of("vm-02", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "counters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if class, _ := perftest.Proofs(c.flows); class == nil || class.Verdict != c.want || !strings.Contains(class.Evidence, c.says) {

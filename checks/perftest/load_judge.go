@@ -52,7 +52,8 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 		if r.Class == nil {
 			if lost, counter, _ := m.senderLost(); lost > 0 {
 				m.Verdict = VerdictWarn
-				m.Hint = fmt.Sprintf("%s: packets of %s were lost (%s +%d), and no lossless class is configured: set qos.lossless", m.summary(), m.From, counter, lost)
+				m.Hint = fmt.Sprintf("%s: packets of %s were lost (%s +%d), and no lossless class is configured: set qos.lossless", m.summary(), m.From,
+					counter, lost)
 			}
 			continue
 		}
@@ -69,8 +70,9 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 			m.Verdict, m.Hint = VerdictWarn, m.Class.Evidence+"; "+m.Class.Hint
 		} else if (m.Verdict == VerdictPass || m.Apart) && m.unmarked(*r.Class) {
 			m.Verdict = VerdictWarn
-			m.Hint = fmt.Sprintf("%s: the sender was paused, but %s received no packet marked by ECN: ECN is configured but not active; enable ECN marking "+
-				"of priority %d on the switch ports", m.summary(), m.To, r.Class.Priority)
+			m.Hint = fmt.Sprintf(
+				"%s: the sender was paused, but %s received no packet marked by ECN: ECN is configured but not active; enable ECN marking "+
+					"of priority %d on the switch ports", m.summary(), m.To, r.Class.Priority)
 		}
 	}
 }
@@ -83,13 +85,17 @@ func (m *Measurement) judgeShare(sum, total, carried float64) {
 	switch {
 	case m.Senders > 1 && sum > apartShare*carried:
 		m.Verdict, m.Apart = VerdictUnknown, true
-		m.Hint = fmt.Sprintf("inconclusive: %s show %.1f Gb/s together, more than the %.1f that the port of %s can carry: not all flows ran at the same time; repeat the load",
+		m.Hint = fmt.Sprintf(
+			"inconclusive: %s show %.1f Gb/s together, more than the %.1f that the port of %s can carry: not all flows ran at the same time; "+
+				"repeat the load",
 			m.summary(), sum, carried, m.ToHost)
 	case m.Senders > 1 && sum < collapseShare*total && m.AchievedGbps >= fairShare*sum/float64(m.Senders):
-		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together, and none of them stands out: check the port and the PCIe slot of %s",
+		m.Hint = fmt.Sprintf(
+			"%s: %s takes %.1f of %.1f Gb/s from all senders together, and none of them stands out: check the port and the PCIe slot of %s",
 			m.summary(), m.To, sum, total, m.ToHost)
 	case m.AchievedGbps < fairShare*m.ExpectedGbps:
-		m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; check for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
+		m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; check for loss or pause frames at the port of %s", m.summary(),
+			m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
 	case sum < collapseShare*total:
 		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together", m.summary(), m.To, sum, total)
 	default:
@@ -118,21 +124,28 @@ func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 	pair := m.From + " -> " + m.To
 	switch {
 	case paused >= stormFrames && (m.Error != "" || m.ExpectedGbps > 0 && m.AchievedGbps < stuckShare*m.ExpectedGbps):
-		return &Proof{VerdictFail, fmt.Sprintf("%s made no progress while %s received %d pause frames of priority %d", pair, m.FromHost, paused, c.Priority),
-			"a PFC deadlock is suspected: check for a loop of pauses between switches and for a card that pauses permanently, and enable the PFC watchdog of the switches"}
+		return &Proof{VerdictFail, fmt.Sprintf("%s made no progress while %s received %d pause frames of priority %d", pair, m.FromHost, paused,
+			c.Priority),
+			"a PFC deadlock is suspected: check for a loop of pauses between switches and for a card that pauses permanently, and enable the PFC " +
+				"watchdog of the switches"}
 	case lost > 0 && !m.Counters.From.pauseRead(c.Priority):
-		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d); pause frames that %s received could not be read", pair, counter, lost, m.FromHost),
-			fmt.Sprintf("check PFC of priority %d and trust of DSCP at both ends of the cable of %s %s, and the headroom of the switch", c.Priority, p.Client.Host, p.Client.Port)}
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d); pause frames that %s received could not be read", pair, counter, lost,
+			m.FromHost),
+			fmt.Sprintf("check PFC of priority %d and trust of DSCP at both ends of the cable of %s %s, and the headroom of the switch", c.Priority,
+				p.Client.Host, p.Client.Port)}
 	case lost > 0 && paused == 0:
-		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) and %s received no pause frame of priority %d", pair, counter, lost, m.FromHost, c.Priority),
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) and %s received no pause frame of priority %d", pair, counter, lost,
+			m.FromHost, c.Priority),
 			"PFC is not active " + p.unpaused(c) + ", or that port does not trust DSCP"}
 	case lost > 0:
-		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) although %s received %d pause frames of priority %d", pair, counter, lost, m.FromHost, paused, c.Priority),
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) although %s received %d pause frames of priority %d", pair, counter,
+			lost, m.FromHost, paused, c.Priority),
 			"check the headroom of the lossless buffers, and PFC on the hops beyond the first switch"}
 	case !ok:
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets of " + m.From + " could not be read", ""}
 	case paused > 0:
-		return &Proof{VerdictPass, fmt.Sprintf("%s: %s received %d pause frames of priority %d and nothing was lost", m.summary(), m.FromHost, paused, c.Priority), ""}
+		return &Proof{VerdictPass, fmt.Sprintf("%s: %s received %d pause frames of priority %d and nothing was lost", m.summary(), m.FromHost,
+			paused, c.Priority), ""}
 	}
 	why := "ECN or deep buffers absorbed it"
 	if m.Apart {

@@ -160,8 +160,11 @@ func (b *busy) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 		}
 		return perftest.Output{Exit: 1, Stderr: " Couldn't allocate MR\n"}, nil
 	}
-	return perftest.Output{Stdout: fmt.Sprintf(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      %d           0.00               %.2f              0.1\n"+
-		"---------------------------------------------------------------------------------------\n", int(rate*2e9/8/65536), rate)}, nil
+	return perftest.Output{
+		Stdout: fmt.Sprintf(
+			" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      %d           0.00               %.2f   "+
+				"           0.1\n"+
+				"---------------------------------------------------------------------------------------\n", int(rate*2e9/8/65536), rate)}, nil
 }
 
 func newBusy() *busy { return &busy{into: map[string]int{}, asked: map[string]int{}} }
@@ -211,7 +214,8 @@ func TestLoadTakesTheAnnouncedTime(t *testing.T) {
 				t.Errorf("%s: %.0f bytes, said %d", load, b.bytes, plan.Bytes)
 			}
 			for _, m := range flows {
-				if m.Verdict != perftest.VerdictPass || m.Lossless.Verdict != perftest.VerdictPass || m.Load != load || !strings.Contains(m.Command, "--tclass=106") {
+				if m.Verdict != perftest.VerdictPass || m.Lossless.Verdict != perftest.VerdictPass || m.Load != load ||
+					!strings.Contains(m.Command, "--tclass=106") {
 					t.Fatalf("%s %s: %s", m.From, m.Verdict, m.Hint)
 				}
 			}
@@ -235,14 +239,20 @@ func TestLosslessnessUnderLoad(t *testing.T) {
 		says      string
 		wasRaised bool
 	}{
-		"pause and no loss":          {counters: sender(0, 500), pfc: 8, verdict: "pass", lossless: "pass", says: "received 500 pause frames"},
-		"neither, also when raised":  {counters: sender(0, 0), raised: sender(0, 0), pfc: 8, verdict: "pass", lossless: "unknown", says: "ECN or deep buffers absorbed it", wasRaised: true},
-		"pause once it is raised":    {counters: sender(0, 0), raised: sender(0, 300), pfc: 8, verdict: "pass", lossless: "pass", says: "received 300 pause frames", wasRaised: true},
-		"loss, the host pauses":      {counters: sender(40, 0), pfc: 8, verdict: "fail", lossless: "fail", says: "at the switch port of esx-01 vmnic2"},
-		"loss, the host does not":    {counters: sender(40, 0), pfc: 0, verdict: "fail", lossless: "fail", says: "at vmnic2 of esx-01: its DCB state does not have priority 3"},
-		"loss, nobody knows":         {counters: sender(40, 0), pfc: -1, verdict: "fail", lossless: "fail", says: "on one side of the cable of esx-01 vmnic2"},
-		"loss in spite of pause":     {counters: sender(40, 500), pfc: 8, verdict: "fail", lossless: "fail", says: "headroom"},
-		"paused without an end":      {counters: sender(0, 90000), gbps: 0.02, pfc: 8, verdict: "fail", lossless: "fail", says: "PFC deadlock is suspected"},
+		"pause and no loss": {counters: sender(0, 500), pfc: 8, verdict: "pass", lossless: "pass", says: "received 500 pause frames"},
+		"neither, also when raised": {counters: sender(0, 0), raised: sender(0, 0), pfc: 8, verdict: "pass", lossless: "unknown",
+			says: "ECN or deep buffers absorbed it", wasRaised: true},
+		"pause once it is raised": {counters: sender(0, 0), raised: sender(0, 300), pfc: 8, verdict: "pass", lossless: "pass",
+			says: "received 300 pause frames", wasRaised: true},
+		"loss, the host pauses": {counters: sender(40, 0), pfc: 8, verdict: "fail", lossless: "fail",
+			says: "at the switch port of esx-01 vmnic2"},
+		"loss, the host does not": {counters: sender(40, 0), pfc: 0, verdict: "fail", lossless: "fail",
+			says: "at vmnic2 of esx-01: its DCB state does not have priority 3"},
+		"loss, nobody knows": {counters: sender(40, 0), pfc: -1, verdict: "fail", lossless: "fail",
+			says: "on one side of the cable of esx-01 vmnic2"},
+		"loss in spite of pause": {counters: sender(40, 500), pfc: 8, verdict: "fail", lossless: "fail", says: "headroom"},
+		"paused without an end": {counters: sender(0, 90000), gbps: 0.02, pfc: 8, verdict: "fail", lossless: "fail",
+			says: "PFC deadlock is suspected"},
 		"no counter of loss is read": {counters: "rx_prio3_pause 500\n", pfc: 8, verdict: "pass", lossless: "unknown", says: "could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +289,8 @@ func TestLosslessnessUnderLoad(t *testing.T) {
 				if told.Verdict != tc.verdict || told.Lossless.Verdict != tc.lossless || raised != tc.wasRaised {
 					t.Errorf("%s, lossless %s, raised %t: %s", told.Verdict, told.Lossless.Verdict, raised, told.Hint)
 				}
-				if words := told.Lossless.Words("lossless"); !strings.Contains(words, tc.says) || tc.lossless == "fail" && !strings.Contains(words, "vm-01 -> vm-") {
+				if words := told.Lossless.Words("lossless"); !strings.Contains(words, tc.says) ||
+					tc.lossless == "fail" && !strings.Contains(words, "vm-01 -> vm-") {
 					t.Errorf("%q does not say %q", words, tc.says)
 				}
 			})
@@ -307,7 +318,8 @@ func TestLoadWarns(t *testing.T) {
 				t.Errorf("%s: %s %s", m.From, m.Verdict, m.Error)
 			case m.From != "vm-02" && m.To != "vm-02" && m.Error != "":
 				t.Errorf("%s: %s", m.From, m.Error)
-			case m.From != "vm-02" && m.To == "vm-02" && (m.Verdict != perftest.VerdictWarn || !strings.Contains(m.Hint, "ECN is configured but not active")):
+			case m.From != "vm-02" && m.To == "vm-02" &&
+				(m.Verdict != perftest.VerdictWarn || !strings.Contains(m.Hint, "ECN is configured but not active")):
 				t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
 			}
 		}
@@ -327,9 +339,12 @@ func TestShareOfTheReceiversPort(t *testing.T) {
 		says     string
 		lossless string
 	}{
-		"not together":    {117.5, 100_000, "", "unknown", true, 49, "show 117.5 Gb/s together, more than the 98.0", "not all flows ran at the same time"},
-		"apart and lossy": {117.5, 100_000, "packet_seq_err 40\nrx_prio3_pause 0\n", "fail", true, 49, "lost packets (packet_seq_err +40)", "lost packets"},
-		"slow receiver":   {28, 100_000, "", "warn", false, 49, "takes 28.0 of 98.0 Gb/s from all senders together, and none of them stands out", "absorbed"},
+		"not together": {117.5, 100_000, "", "unknown", true, 49, "show 117.5 Gb/s together, more than the 98.0",
+			"not all flows ran at the same time"},
+		"apart and lossy": {117.5, 100_000, "packet_seq_err 40\nrx_prio3_pause 0\n", "fail", true, 49, "lost packets (packet_seq_err +40)",
+			"lost packets"},
+		"slow receiver": {28, 100_000, "", "warn", false, 49, "takes 28.0 of 98.0 Gb/s from all senders together, and none of them stands out",
+			"absorbed"},
 		"at the rate":     {98, 100_000, "", "pass", false, 49, "", "absorbed"},
 		"faster receiver": {190, 400_000, "", "pass", false, 98, "", "absorbed"},
 	} {

@@ -21,54 +21,56 @@ const (
 
 // A Measurement is one test between two guests, from the client to the server.
 type Measurement struct {
-	From         string      `json:"from"` // VM names
-	To           string      `json:"to"`
-	RailFrom     string      `json:"rail_from,omitempty"` // "": only one rail
-	RailTo       string      `json:"rail_to,omitempty"`
-	FromHost     string      `json:"from_host"`
-	ToHost       string      `json:"to_host"`
-	Test         string      `json:"test"` // ib_send_bw, ib_send_lat, ib_write_bw
-	Device       string      `json:"device,omitempty"`
-	GIDIndex     int         `json:"gid_index"`
-	MTU          int         `json:"mtu,omitempty"` // active path MTU, bytes
-	Rows         []Row       `json:"rows"`
-	LinkGbps     float64     `json:"link_gbps,omitempty"` // line rate: the slower of the two host ports; 0 unknown
-	ExpectedGbps float64     `json:"expected_gbps,omitempty"`
-	AchievedGbps float64     `json:"achieved_gbps,omitempty"`
-	ExpectedUs   float64     `json:"expected_us,omitempty"`
-	AchievedUs   float64     `json:"achieved_us,omitempty"`  // typical latency at the smallest size
-	Why          string      `json:"why,omitempty"`          // the reason for the expectation
-	Packets      *int64      `json:"rdma_packets,omitempty"` // increase of the RDMA counters of the client's host; nil: not read
-	Path         *Path       `json:"path,omitempty"`         // only for the first test of a pair; nil: not pinged
-	Image        string      `json:"image,omitempty"`        // container image at both ends; "" for the guests themselves
-	GPU          *Ends       `json:"gpu,omitempty"`          // for a test with GPU memory
-	HostGbps     float64     `json:"host_gbps,omitempty"`    // result of the same test with host memory, for GPU memory
-	HostUs       float64     `json:"host_us,omitempty"`
-	TrafficClass int         `json:"traffic_class"`             // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
-	ClassProven  bool        `json:"class_proven"`              // counters show that the traffic used the configured class
-	Class        *Proof      `json:"class,omitempty"`           // nil: no class is configured
-	Lossless     *Proof      `json:"lossless,omitempty"`        // nil: no class is configured
-	Counters     *Sides      `json:"counters,omitempty"`        // counter increases at both ends; nil: not read
-	OtherGbps    float64     `json:"other_gbps,omitempty"`      // traffic beside the test on its ports; 0: none worth a word, or none that can be seen
-	Load         string      `json:"load,omitempty"`            // LoadIncast, LoadBisection or LoadRails; "": no other senders
-	Senders      int         `json:"senders,omitempty"`         // under load: simultaneous senders to this receiver
-	Raised       bool        `json:"raised,omitempty"`          // the load was raised because the first one caused no congestion
-	Apart        bool        `json:"apart,omitempty"`           // under load: the sum of all senders exceeds the capacity of the receiver's port
-	Repeats      int         `json:"repeats,omitempty"`         // number of tests whose median the rows are; 0: one
-	Spread       float64     `json:"spread_percent,omitempty"`  // difference between the best and the worst of them, in percent of the median
-	Reached      *bool       `json:"reached,omitempty"`         // for a test between rails: an address of the other rail answered
-	Expected     string      `json:"expected_reach,omitempty"`  // for a test between rails: MustReach, MustNotReach, MayReach
-	Rails        []RailShare `json:"rails,omitempty"`           // for a test of all rails at once, whose figures are sums
-	Members      []string    `json:"members,omitempty"`         // VMs of a test over more than two guests; To is then not a VM
-	Transport    string      `json:"transport,omitempty"`       // NCCL's transport, from its log: NET/IB/GDRDMA, NET/IB, NET/Socket
-	Instead      string      `json:"instead_of_rdma,omitempty"` // if a host has no RDMA card: InsteadMemory, InsteadTCP
-	Verdict      Verdict     `json:"verdict"`
-	Hint         string      `json:"hint,omitempty"`
-	Error        string      `json:"error,omitempty"`
-	Refused      bool        `json:"refused,omitempty"` // not run: the releases of perftest at the two ends refuse each other
-	Command      string      `json:"command,omitempty"` // as run on the client
-	Started      time.Time   `json:"started,omitzero"`
-	Simulated    bool        `json:"simulated"`
+	From         string  `json:"from"` // VM names
+	To           string  `json:"to"`
+	RailFrom     string  `json:"rail_from,omitempty"` // "": only one rail
+	RailTo       string  `json:"rail_to,omitempty"`
+	FromHost     string  `json:"from_host"`
+	ToHost       string  `json:"to_host"`
+	Test         string  `json:"test"` // ib_send_bw, ib_send_lat, ib_write_bw
+	Device       string  `json:"device,omitempty"`
+	GIDIndex     int     `json:"gid_index"`
+	MTU          int     `json:"mtu,omitempty"` // active path MTU, bytes
+	Rows         []Row   `json:"rows"`
+	LinkGbps     float64 `json:"link_gbps,omitempty"` // line rate: the slower of the two host ports; 0 unknown
+	ExpectedGbps float64 `json:"expected_gbps,omitempty"`
+	AchievedGbps float64 `json:"achieved_gbps,omitempty"`
+	ExpectedUs   float64 `json:"expected_us,omitempty"`
+	AchievedUs   float64 `json:"achieved_us,omitempty"`  // typical latency at the smallest size
+	Why          string  `json:"why,omitempty"`          // the reason for the expectation
+	Packets      *int64  `json:"rdma_packets,omitempty"` // increase of the RDMA counters of the client's host; nil: not read
+	Path         *Path   `json:"path,omitempty"`         // only for the first test of a pair; nil: not pinged
+	Image        string  `json:"image,omitempty"`        // container image at both ends; "" for the guests themselves
+	GPU          *Ends   `json:"gpu,omitempty"`          // for a test with GPU memory
+	HostGbps     float64 `json:"host_gbps,omitempty"`    // result of the same test with host memory, for GPU memory
+	HostUs       float64 `json:"host_us,omitempty"`
+	TrafficClass int     `json:"traffic_class"`      // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
+	ClassProven  bool    `json:"class_proven"`       // counters show that the traffic used the configured class
+	Class        *Proof  `json:"class,omitempty"`    // nil: no class is configured
+	Lossless     *Proof  `json:"lossless,omitempty"` // nil: no class is configured
+	Counters     *Sides  `json:"counters,omitempty"` // counter increases at both ends; nil: not read
+	// traffic beside the test on its ports; 0: none worth a word, or none that can be seen
+	OtherGbps float64 `json:"other_gbps,omitempty"`
+	Load      string  `json:"load,omitempty"`    // LoadIncast, LoadBisection or LoadRails; "": no other senders
+	Senders   int     `json:"senders,omitempty"` // under load: simultaneous senders to this receiver
+	Raised    bool    `json:"raised,omitempty"`  // the load was raised because the first one caused no congestion
+	// under load: the sum of all senders exceeds the capacity of the receiver's port
+	Apart     bool        `json:"apart,omitempty"`
+	Repeats   int         `json:"repeats,omitempty"`         // number of tests whose median the rows are; 0: one
+	Spread    float64     `json:"spread_percent,omitempty"`  // difference between the best and the worst of them, in percent of the median
+	Reached   *bool       `json:"reached,omitempty"`         // for a test between rails: an address of the other rail answered
+	Expected  string      `json:"expected_reach,omitempty"`  // for a test between rails: MustReach, MustNotReach, MayReach
+	Rails     []RailShare `json:"rails,omitempty"`           // for a test of all rails at once, whose figures are sums
+	Members   []string    `json:"members,omitempty"`         // VMs of a test over more than two guests; To is then not a VM
+	Transport string      `json:"transport,omitempty"`       // NCCL's transport, from its log: NET/IB/GDRDMA, NET/IB, NET/Socket
+	Instead   string      `json:"instead_of_rdma,omitempty"` // if a host has no RDMA card: InsteadMemory, InsteadTCP
+	Verdict   Verdict     `json:"verdict"`
+	Hint      string      `json:"hint,omitempty"`
+	Error     string      `json:"error,omitempty"`
+	Refused   bool        `json:"refused,omitempty"` // not run: the releases of perftest at the two ends refuse each other
+	Command   string      `json:"command,omitempty"` // as run on the client
+	Started   time.Time   `json:"started,omitzero"`
+	Simulated bool        `json:"simulated"`
 }
 
 // Names returns the two ends, with their rails if there are several.

@@ -66,12 +66,14 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 	case err != nil:
 		return text, fmt.Errorf("%s: %w", first.VM, err)
 	case out.Exit == timedOut:
-		return text, hinted{fmt.Errorf("mpirun did not end within %s", r.limit()), "open TCP between all guests on the RDMA network, " + app.Network +
+		return text, hinted{fmt.Errorf("mpirun did not end within %s", r.limit()), "open TCP between all guests on the RDMA network, " +
+			app.Network +
 			": mpirun and its daemons use ports that the system chooses"}
 	case out.Exit != 0:
 		err := fmt.Errorf("mpirun ended with status %d: %s", out.Exit, telling(text))
 		if !app.NCCL && strings.Contains(strings.ToLower(text), "no components") {
-			err = hinted{err, "check with ucx_info -d in every guest whether UCX finds the RDMA device, and with ompi_info whether Open MPI supports UCX"}
+			err = hinted{err,
+				"check with ucx_info -d in every guest whether UCX finds the RDMA device, and with ompi_info whether Open MPI supports UCX"}
 		}
 		return text, err
 	}
@@ -95,7 +97,8 @@ func telling(text string) string {
 	for line := range strings.Lines(text) {
 		l := strings.TrimSpace(line)
 		lower := strings.ToLower(l)
-		if strings.Contains(lower, "error") || strings.Contains(lower, "fail") || strings.Contains(lower, "no components") || strings.Contains(lower, "not found") {
+		if strings.Contains(lower, "error") || strings.Contains(lower, "fail") || strings.Contains(lower, "no components") ||
+			strings.Contains(lower, "not found") {
 			return l
 		}
 	}

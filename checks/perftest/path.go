@@ -36,7 +36,8 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	if p.Server.IP == "" {
 		return nil
 	}
-	line := "set -- " + strconv.Itoa(pings) + " " + quote(p.Server.IP) + " " + strings.Join(r.payloads(p), " ") + "\n" + assets.Script("ping.sh")
+	line := "set -- " + strconv.Itoa(pings) + " " + quote(p.Server.IP) + " " + strings.Join(r.payloads(p), " ") + "\n" +
+		assets.Script("ping.sh")
 	out, err := r.Shell.Exec(ctx, p.Client.VM, Command{Line: line})
 	if err != nil {
 		return nil
@@ -65,7 +66,8 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 // and small ones are not.
 func (m *Measurement) smallFrames(way *Path, p Pair) {
 	const overhead = roceMTU - 4096 // bytes of a frame in addition to the RDMA payload, with a margin
-	if !strings.HasPrefix(m.Hint, lostPackets) || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+overhead, false) {
+	if !strings.HasPrefix(m.Hint, lostPackets) || way == nil || way.Loss >= 100 || m.MTU <= 0 ||
+		way.Payload >= sizing.PingPayload(m.MTU+overhead, false) {
 		return
 	}
 	large := "messages"
@@ -76,7 +78,9 @@ func (m *Measurement) smallFrames(way *Path, p Pair) {
 	if way.Payload > 0 {
 		pinged = fmt.Sprintf("pings of more than %d bytes too", way.Payload)
 	}
-	m.Hint = fmt.Sprintf("%s are lost, and %s: a hop between %s and %s allows only smaller frames than an RDMA MTU of %d needs; raise the MTU of every switch port on the way",
+	m.Hint = fmt.Sprintf(
+		"%s are lost, and %s: a hop between %s and %s allows only smaller frames than an RDMA MTU of %d needs; raise the MTU of every switch "+
+			"port on the way",
 		large, pinged, p.Client.Host, p.Server.Host, m.MTU)
 }
 

@@ -23,7 +23,8 @@ type evidence struct {
 
 // remedy returns what to do about the cause in the output of a measurement's tool.
 func (m *Measurement) remedy(e scan.Envelope, h perflog.Header, mode string) string {
-	ev := evidence{code: e.Errors[0].Code, mode: mode, index: -1, cuda: h.CUDA || m.GPU != nil, dmaBuf: h.DMABuf || m.GPU != nil && m.GPU.From.DMABuf}
+	ev := evidence{code: e.Errors[0].Code, mode: mode, index: -1, cuda: h.CUDA || m.GPU != nil,
+		dmaBuf: h.DMABuf || m.GPU != nil && m.GPU.From.DMABuf}
 	number := func(key string) int64 {
 		if n, _ := e.Errors[0].Extra[key].(*int64); n != nil {
 			return *n

@@ -158,7 +158,8 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			done++
 		}
 		if r.Progress != nil {
-			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p, Test: test,
+			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p,
+				Test:    test,
 				Between: r.Between, Bonds: r.Bonds, BondTime: r.BondTime, Result: m})
 		}
 	}
@@ -220,7 +221,8 @@ func (r *Runner) limit() time.Duration { return cmp.Or(r.Limit, 3*time.Minute) }
 // blank returns a measurement before its test.
 func (r *Runner) blank(p Pair, test string) Measurement {
 	m := Measurement{
-		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
+		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host,
+		Test:   test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
 	}
 	if strings.HasSuffix(test, inContainer) {
@@ -340,7 +342,8 @@ func (r *Runner) line(test, sizes string, n Node, port int, peer string) string 
 	if !container {
 		test = n.near(test)
 	}
-	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes) + r.Class.option()
+	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device),
+		n.GID, port, sizes) + r.Class.option()
 	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
 	}

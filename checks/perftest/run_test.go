@@ -61,7 +61,8 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 		return g.counted(vm), nil
 	}
 	if c.Line == "ss -ltn" {
-		return perftest.Output{Stdout: "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      10                 *:" + g.taken + "            *:*    \n"}, nil
+		return perftest.Output{Stdout: "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      10                 *:" +
+			g.taken + "            *:*    \n"}, nil
 	}
 	if strings.Contains(c.Line, "/dev/tcp/") {
 		g.probed.Store(true)
@@ -107,8 +108,9 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 	if strings.Contains(c.Line, "--use_cuda") {
 		rate *= g.gpu
 	}
-	return perftest.Output{Stdout: fmt.Sprintf(" Mtu             : 4096[B]\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"+
-		" 65536      1000             %.2f              %.2f                0.18\n----------\n", rate, rate)}, nil
+	return perftest.Output{
+		Stdout: fmt.Sprintf(" Mtu             : 4096[B]\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"+
+			" 65536      1000             %.2f              %.2f                0.18\n----------\n", rate, rate)}, nil
 }
 
 func latency(line string, us float64) string {
@@ -118,13 +120,17 @@ func latency(line string, us float64) string {
 		fmt.Sscan(rest, &iterations)
 		p999 = 2 * us
 	}
-	return fmt.Sprintf(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] \n"+
-		" 2       %d          %.2f           %.2f         %.2f               %.2f          0.10            %.2f              %.2f\n----------\n", iterations, us, 9*us, us, us, us*1.1, p999)
+	return fmt.Sprintf(
+		" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% "+
+			"percentile[usec] \n"+
+			" 2       %d          %.2f           %.2f         %.2f               %.2f          0.10            %.2f              %.2f\n----------\n",
+		iterations, us, 9*us, us, us, us*1.1, p999)
 }
 
 func pairOf(mbps int) []perftest.Pair {
 	end := func(n int) perftest.Node {
-		return perftest.Node{VM: fmt.Sprintf("vm-%d", n), Host: fmt.Sprintf("esx-%d", n), Port: "vmnic2", IP: fmt.Sprintf("10.0.0.%d", n), Device: "mlx5_0", MTU: 4096, LinkMbps: mbps, User: true}
+		return perftest.Node{VM: fmt.Sprintf("vm-%d", n), Host: fmt.Sprintf("esx-%d", n), Port: "vmnic2", IP: fmt.Sprintf("10.0.0.%d", n),
+			Device: "mlx5_0", MTU: 4096, LinkMbps: mbps, User: true}
 	}
 	return []perftest.Pair{{Client: end(1), Server: end(2)}}
 }
@@ -209,9 +215,12 @@ func TestPathIsPingedBeforeItIsLoaded(t *testing.T) {
 		want       *perftest.Path
 	}{
 		{"no ping in the guest", "sh: ping: not found\n", nil},
-		{"sound", "5 packets transmitted, 5 received, 0% packet loss, time 804ms\npayload 8972\n10.0.0.2 dev ens1 lladdr 00:50:56:AA:00:02 REACHABLE\n10.0.0.22 dev ens1 lladdr 00:50:56:aa:00:22 STALE\n",
+		{"sound",
+			"5 packets transmitted, 5 received, 0% packet loss, time 804ms\npayload 8972\n10.0.0.2 dev ens1 lladdr 00:50:56:AA:00:02 " +
+				"REACHABLE\n10.0.0.22 dev ens1 lladdr 00:50:56:aa:00:22 STALE\n",
 			&perftest.Path{Payload: 8972, PeerMAC: "00:50:56:aa:00:02"}},
-		{"one lost, nothing large", "5 packets transmitted, 4 received, 20% packet loss, time 804ms\n10.0.0.2 dev ens1 INCOMPLETE\n", &perftest.Path{Loss: 20}},
+		{"one lost, nothing large", "5 packets transmitted, 4 received, 20% packet loss, time 804ms\n10.0.0.2 dev ens1 INCOMPLETE\n",
+			&perftest.Path{Loss: 20}},
 		{"errors between", "5 packets transmitted, 0 received, +5 errors, 100% packet loss, time 804ms\n", &perftest.Path{Loss: 100}},
 		{"nonsense", "99999999999999999999 packets transmitted, 1 received\n", nil},
 	} {
@@ -233,7 +242,8 @@ func TestProgressReportsItsCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, last := seen[0], seen[len(seen)-1]
-	if first.Left != r.Estimate(pairOf(100_000)) || first.Left < 5*time.Second || first.Left > 20*time.Second || first.Pairs != 1 || first.Total != 2 {
+	if first.Left != r.Estimate(pairOf(100_000)) || first.Left < 5*time.Second || first.Left > 20*time.Second || first.Pairs != 1 ||
+		first.Total != 2 {
 		t.Errorf("%+v", first)
 	}
 	if last.Left != 0 || last.Done != 2 {
@@ -248,17 +258,20 @@ func TestProgressReportsItsCost(t *testing.T) {
 func TestPairsAtOnce(t *testing.T) {
 	var nodes []perftest.Node
 	for i := range 8 {
-		nodes = append(nodes, perftest.Node{VM: fmt.Sprint("vm-", i), Host: fmt.Sprint("esx-", i), IP: fmt.Sprint("10.0.0.", 1+i%2), Port: "vmnic4", Device: "mlx5_0", LinkMbps: 100_000})
+		nodes = append(nodes, perftest.Node{VM: fmt.Sprint("vm-", i), Host: fmt.Sprint("esx-", i), IP: fmt.Sprint("10.0.0.", 1+i%2),
+			Port: "vmnic4", Device: "mlx5_0", LinkMbps: 100_000})
 	}
-	pairs := []perftest.Pair{{Client: nodes[0], Server: nodes[1]}, {Client: nodes[2], Server: nodes[3]}, {Client: nodes[4], Server: nodes[5]}, {Client: nodes[6], Server: nodes[7]}}
+	pairs := []perftest.Pair{{Client: nodes[0], Server: nodes[1]}, {Client: nodes[2], Server: nodes[3]}, {Client: nodes[4], Server: nodes[5]},
+		{Client: nodes[6], Server: nodes[7]}}
 	whole := perftest.Runner{Bandwidth: true}
 	for atOnce, parts := range map[int]int{0: 1, 1: 4, 2: 2, 3: 2, 4: 1, 9: 1} {
 		rounds := map[int]int{}
-		r := perftest.Runner{Shell: &guests{gbps: 97, one: 1}, Mode: "sriov", Bandwidth: true, AtOnce: atOnce, Progress: func(p perftest.Progress) {
-			if p.Result != nil {
-				rounds[p.Round]++
-			}
-		}}
+		r := perftest.Runner{Shell: &guests{gbps: 97, one: 1}, Mode: "sriov", Bandwidth: true, AtOnce: atOnce,
+			Progress: func(p perftest.Progress) {
+				if p.Result != nil {
+					rounds[p.Round]++
+				}
+			}}
 		got, err := r.Measure(t.Context(), pairs)
 		if err != nil || len(got) != len(pairs) {
 			t.Errorf("at once %d: %d results, %v", atOnce, len(got), err)
@@ -308,7 +321,8 @@ func TestTheMedianOfRepeatedTestsCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := all[0]; len(all) != 1 || m.AchievedGbps != 96.5 || m.Repeats != 5 || m.Verdict != perftest.VerdictPass || m.Spread < 39 || m.Spread > 40 {
+	if m := all[0]; len(all) != 1 || m.AchievedGbps != 96.5 || m.Repeats != 5 || m.Verdict != perftest.VerdictPass || m.Spread < 39 ||
+		m.Spread > 40 {
 		t.Errorf("%.1f Gb/s of %d, spread %.1f %%, %s", m.AchievedGbps, m.Repeats, m.Spread, m.Verdict)
 	}
 }
@@ -317,7 +331,8 @@ func TestTheMedianOfRepeatedTestsCounts(t *testing.T) {
 func TestProgramAndCPUs(t *testing.T) {
 	pairs := pairOf(100_000)
 	c, s := &pairs[0].Client, &pairs[0].Server
-	c.Dir, c.Bind, s.Dir, s.Bind = "/opt/perftest-same/bin", "taskset -c 8-15", "/opt/perftest-same/bin", "numactl --cpunodebind=1 --preferred=1"
+	c.Dir, c.Bind, s.Dir, s.Bind = "/opt/perftest-same/bin", "taskset -c 8-15", "/opt/perftest-same/bin",
+		"numactl --cpunodebind=1 --preferred=1"
 	c.Engine, c.Image, s.Engine, s.Image = "docker", "image", "docker", "image"
 	g := &guests{gbps: 97, one: 1, us: 2}
 	r := &perftest.Runner{Shell: g, Bandwidth: true, Latency: true}
@@ -325,7 +340,8 @@ func TestProgramAndCPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range g.lines {
-		near := strings.Contains(line, " taskset -c 8-15 /opt/perftest-same/bin/ib_send_") || strings.Contains(line, " numactl --cpunodebind=1 --preferred=1 /opt/perftest-same/bin/ib_send_")
+		near := strings.Contains(line, " taskset -c 8-15 /opt/perftest-same/bin/ib_send_") ||
+			strings.Contains(line, " numactl --cpunodebind=1 --preferred=1 /opt/perftest-same/bin/ib_send_")
 		if container := strings.Contains(line, "docker run"); near == container {
 			t.Errorf("%s", line)
 		}

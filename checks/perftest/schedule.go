@@ -68,7 +68,8 @@ func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) 
 // fabric returns what the nodes' data shows about the path between them. Between two leaves are at least a spine and the other
 // leaf.
 func (p Pair) fabric() Fabric {
-	f := Fabric{SameHost: p.SameHost(), NoHCA: p.without(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN, Slot: p.Client.Slot.narrower(p.Server.Slot)}
+	f := Fabric{SameHost: p.SameHost(), NoHCA: p.without(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN,
+		Slot: p.Client.Slot.narrower(p.Server.Slot)}
 	if p.Client.Leaf != "" && p.Server.Leaf != "" && p.Client.Leaf != p.Server.Leaf {
 		f.Hops = leafSpine
 	}

@@ -55,7 +55,8 @@ func (b bond) shared() []string {
 	var keys []string
 	for _, p := range b {
 		for _, n := range []Node{p.Client, p.Server} {
-			keys = append(keys, "vm "+n.VM, n.hostPort(), "card "+n.Host+" "+cmp.Or(n.Card, n.hostPort()), "switch "+n.Host+" "+cmp.Or(n.PCIeSwitch, n.hostPort()))
+			keys = append(keys, "vm "+n.VM, n.hostPort(), "card "+n.Host+" "+cmp.Or(n.Card, n.hostPort()),
+				"switch "+n.Host+" "+cmp.Or(n.PCIeSwitch, n.hostPort()))
 		}
 	}
 	return keys
@@ -86,8 +87,9 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 		if r.Progress != nil {
 			shown := b[0]
 			shown.Client.Rail, shown.Server.Rail = "", ""
-			r.Progress(Progress{Pairs: len(all), Left: time.Duration(len(rounds)-round) * (startUp + loadTime), Round: round + 1, Rounds: len(rounds),
-				Done: len(out), Total: len(all), Pair: shown, Test: r.common(b, own) + " " + LoadRails, Result: m})
+			r.Progress(Progress{Pairs: len(all), Left: time.Duration(len(rounds)-round) * (startUp + loadTime), Round: round + 1,
+				Rounds: len(rounds),
+				Done:   len(out), Total: len(all), Pair: shown, Test: r.common(b, own) + " " + LoadRails, Result: m})
 		}
 	}
 	err := inRounds(ctx, rounds, 0, func(i, k int, b bond) error {
@@ -154,7 +156,8 @@ func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of fun
 	after := r.bondCounters(ctx, b)
 	var moved Sides
 	for i, p := range b {
-		moved.From, moved.To = moved.From.plus(after[i].From.since(before[i].From, r.Class)), moved.To.plus(after[i].To.since(before[i].To, r.Class))
+		moved.From, moved.To = moved.From.plus(after[i].From.since(before[i].From, r.Class)),
+			moved.To.plus(after[i].To.since(before[i].To, r.Class))
 		f := flows[i]
 		m.Command = cmp.Or(m.Command, f.Command)
 		if f.Error != "" {
@@ -283,10 +286,12 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 		case len(c.rails) == 1: // its link carries what the rail reached alone
 		case usable > 0 && usable < c.sum:
 			carried, certain = usable, usable
-			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key, c.host, usable))
+			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key,
+				c.host, usable))
 		case usable == 0:
 			certain = c.most
-			unknown = fmt.Sprintf("%s are ports of the card at %s of %s, and the width of its PCIe link is not known: Gen3 x16 carries %.0f Gb/s for both",
+			unknown = fmt.Sprintf(
+				"%s are ports of the card at %s of %s, and the width of its PCIe link is not known: Gen3 x16 carries %.0f Gb/s for both",
 				joined(c.rails), key, c.host, sizing.PCIeUsable*sizing.PCIeGbps(3, 16))
 		}
 		at := c.behind

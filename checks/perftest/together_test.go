@@ -61,7 +61,8 @@ func onRails(rails, vms int, test string, edit func(*perftest.Node)) (pairs []pe
 		}
 		ring, _ := perftest.Pairs(all, "ring")
 		for _, p := range ring {
-			m := perftest.Measurement{From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, Test: test, AchievedGbps: 97}
+			m := perftest.Measurement{From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, Test: test,
+				AchievedGbps: 97}
 			if p.Client.GPU == nil && strings.HasPrefix(test, perftest.WriteBandwidth) {
 				m.Test = perftest.SendBandwidth
 			}
@@ -142,14 +143,16 @@ func TestAllRailsAtOnce(t *testing.T) {
 					t.Errorf("took %v, said %v", spent, took)
 				}
 				m := all[0]
-				if m.Test != c.test+" "+perftest.LoadRails || m.Load != perftest.LoadRails || m.RailFrom != "" || len(m.Rails) != rails || m.Rails[1].AloneGbps != 97 {
+				if m.Test != c.test+" "+perftest.LoadRails || m.Load != perftest.LoadRails || m.RailFrom != "" || len(m.Rails) != rails ||
+					m.Rails[1].AloneGbps != 97 {
 					t.Errorf("%+v", m)
 				}
 				if m.Verdict != c.verdict || m.ExpectedGbps < c.want-0.1 || m.ExpectedGbps > c.want+0.1 || !strings.Contains(m.Why, c.why) ||
 					!strings.Contains(m.Hint, c.hint) || c.hint == "" && m.Hint != "" {
 					t.Errorf("%s: %.1f of %.1f\nwhy %s\nhint %s", m.Verdict, m.AchievedGbps, m.ExpectedGbps, m.Why, m.Hint)
 				}
-				if cuda := strings.Contains(c.test, "--use_cuda"); cuda != (m.GPU != nil) || cuda != strings.Contains(shell.lines[0], "ib_write_bw --use_cuda=0") {
+				if cuda := strings.Contains(c.test, "--use_cuda"); cuda != (m.GPU != nil) ||
+					cuda != strings.Contains(shell.lines[0], "ib_write_bw --use_cuda=0") {
 					t.Error(shell.lines[0])
 				}
 			})
@@ -207,7 +210,8 @@ func TestRailsWithAndWithoutGPU(t *testing.T) {
 		shell := &narrow{link: 1000, active: map[string]int{}}
 		r := perftest.Runner{Shell: shell, Mode: "gpudirect", Bandwidth: true}
 		all, err := r.Together(context.Background(), pairs, alone)
-		if err != nil || len(all) != 2 || all[0].Test != perftest.WriteBandwidth+" "+perftest.LoadRails || all[0].GPU != nil || all[0].Verdict != perftest.VerdictPass {
+		if err != nil || len(all) != 2 || all[0].Test != perftest.WriteBandwidth+" "+perftest.LoadRails || all[0].GPU != nil ||
+			all[0].Verdict != perftest.VerdictPass {
 			t.Errorf("%v: %+v", err, all)
 		}
 		for _, line := range shell.lines {

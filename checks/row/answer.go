@@ -25,8 +25,9 @@ const (
 	BitfusionGuide  = "PVRDMA and vSphere Bitfusion (VMware, 2021)"
 	SRIOVStudy      = "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)"
 	KubernetesGuide = "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)"
-	GPUDirectGuide  = "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox)"
-	ScalingGuide    = "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware)"
+	GPUDirectGuide  = "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 " +
+		"(NVIDIA/Mellanox)"
+	ScalingGuide = "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware)"
 )
 
 // Pass, Warn, Fail and Unknown return an answer for a target with its evidence.

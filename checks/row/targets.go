@@ -27,7 +27,8 @@ func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
 }
 
 // HostCall evaluates facts that need a call per host.
-func HostCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
+func HostCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host,
+	sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		if h.System == nil {
 			return Waiting(t, "esxcli was not run on the host")
@@ -45,7 +46,8 @@ func Unread[T any](t backends.Ref, what string, f backends.Fact[T]) checks.Answe
 }
 
 // NICCall is HostCall for the RDMA pNIC; a host without one has its own row.
-func NICCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
+func NICCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC,
+	sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		if n := f.NIC(h); n != nil {
 			return ask(f, t, h, n, sys)

@@ -41,19 +41,24 @@ func clusterChecks() []checks.Check {
 			row.KubernetesGuide, checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
 				return h.Version + " build " + h.Build
 			}),
-		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Use hosts with the same CPUs, or expect results that differ between pairs.",
+		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores",
+			"Use hosts with the same CPUs, or expect results that differ between pairs.",
 			row.KubernetesGuide, checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
 				return fmt.Sprintf("%s, %d sockets, %d cores", h.CPUModel, h.Sockets, h.Cores)
 			}),
-		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", row.KubernetesGuide, checks.Manual, "NIC", func(n *backends.NIC) string {
-			return n.Vendor + ":" + n.PCIDeviceID
-		}),
-		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Update the NICs to the same firmware version.", row.SRIOVStudy+", "+row.KubernetesGuide, checks.Manual,
+		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", row.KubernetesGuide, checks.Manual, "NIC",
+			func(n *backends.NIC) string {
+				return n.Vendor + ":" + n.PCIDeviceID
+			}),
+		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Update the NICs to the same firmware version.",
+			row.SRIOVStudy+", "+row.KubernetesGuide, checks.Manual,
 			"firmware", func(n *backends.NIC) string { return n.Firmware }),
-		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", row.KubernetesGuide, checks.Reboot, "driver", func(n *backends.NIC) string {
-			return strings.TrimSpace(n.Driver + " " + n.DriverVersion)
-		}),
-		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs", "Move cards to the same slots.",
+		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", row.KubernetesGuide,
+			checks.Reboot, "driver", func(n *backends.NIC) string {
+				return strings.TrimSpace(n.Driver + " " + n.DriverVersion)
+			}),
+		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs",
+			"Move cards to the same slots.",
 			row.KubernetesGuide+", Host Configuration", checks.Manual, "slot", slots),
 		{
 			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
@@ -73,16 +78,19 @@ func clusterChecks() []checks.Check {
 			Criteria: "same driver parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
 			Run: sameParameters,
 		},
-		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", row.SRIOVStudy, checks.Manual, "power policy",
+		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", row.SRIOVStudy, checks.Manual,
+			"power policy",
 			func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
 		{
 			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual,
 			Source:   row.KubernetesGuide + ", Host Configuration; NVIDIA, MFT documentation: mlxlink",
-			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to the same slot as on the other hosts, or reseat it.",
+			Criteria: "same PCIe generation and lanes of the NIC / differs / -",
+			Remedy:   "Move the card to the same slot as on the other hosts, or reseat it.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				out := same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })
 				if out == nil && slices.ContainsFunc(f.Connected(), func(h *backends.Host) bool { return f.NIC(h) != nil }) {
-					return []checks.Answer{row.Waiting(f.ClusterRef(), "the PCIe links were not read: this needs the ESXi shell and MFT (check --esxi-shell)")}
+					return []checks.Answer{row.Waiting(f.ClusterRef(), "the PCIe links were not read: this needs the ESXi shell and MFT (check "+
+						"--esxi-shell)")}
 				}
 				return out
 			},
@@ -115,7 +123,8 @@ func compare(id string, link checks.LinkName, criteria, remedy, source string, f
 }
 
 // compareNIC is the same for the RDMA pNIC; hosts without one have their own row.
-func compareNIC(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string, of func(*backends.NIC) string) checks.Check {
+func compareNIC(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string,
+	of func(*backends.NIC) string) checks.Check {
 	return compare(id, link, criteria, remedy, source, fix, what, func(f *checks.Facts, h *backends.Host) string {
 		if n := f.NIC(h); n != nil {
 			return of(n)

@@ -22,9 +22,11 @@ func TestSlotsOfRails(t *testing.T) {
 		inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: h.Name, Passthrough: []string{h.GPUs[i].PCI}})
 	}
 	a := answers.Default(answers.GPUDirect)
-	a.FromRails([]answers.Rail{{Name: "rail-1", NIC: answers.NIC{Device: "0000:40:00.0"}}, {Name: "rail-2", NIC: answers.NIC{Device: "0000:41:00.0"}}})
+	a.FromRails([]answers.Rail{{Name: "rail-1", NIC: answers.NIC{Device: "0000:40:00.0"}},
+		{Name: "rail-2", NIC: answers.NIC{Device: "0000:41:00.0"}}})
 	a.VMs = []answers.VM{answers.DefaultVM("vm-01"), answers.DefaultVM("vm-02")}
-	got := checks.Ask(t.Context(), vcenter.Checks(), &checks.Facts{Answers: a, Inventory: inv}, checks.Selection{Only: []string{"CL-SLOT-007"}})
+	got := checks.Ask(t.Context(), vcenter.Checks(), &checks.Facts{Answers: a, Inventory: inv},
+		checks.Selection{Only: []string{"CL-SLOT-007"}})
 	if len(got) != 2 || got[0].Status != checks.Pass || got[1].Status != checks.Pass {
 		t.Errorf("%+v", got)
 	}

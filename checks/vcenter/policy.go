@@ -45,7 +45,8 @@ func policyChecks() []checks.Check {
 				if c == nil {
 					return row.Waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
 				}
-				fixed := f.Adapter(v, "sriov") != nil || slices.ContainsFunc(v.Passthrough, func(p string) bool { return !strings.HasPrefix(p, "dynamic") })
+				fixed := f.Adapter(v, "sriov") != nil ||
+					slices.ContainsFunc(v.Passthrough, func(p string) bool { return !strings.HasPrefix(p, "dynamic") })
 				return row.WarnIf(c.HA && fixed, t, "HA of %s is %s, fixed devices: %t", c.Name, row.OnOff(c.HA), fixed)
 			}),
 		},
@@ -65,7 +66,8 @@ func policyChecks() []checks.Check {
 		},
 		{
 			ID: "CL-EVC-014", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Fix: checks.NoFix, Unverified: true, Source: "unverified",
-			Criteria: "EVC off / on / -", Remedy: "Be aware that EVC can hide CPU features such as AVX from guests; disable EVC if applications need them.",
+			Criteria: "EVC off / on / -",
+			Remedy:   "Be aware that EVC can hide CPU features such as AVX from guests; disable EVC if applications need them.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) checks.Answer {
 					if c.EVC == nil {

@@ -112,7 +112,8 @@ func vCenterChecks() []checks.Check {
 			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual,
 			Source:   "Broadcom KB 440252, KB 379388",
 			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
-			Remedy:   "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or add them manually.",
+			Remedy: "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or " +
+				"add them manually.",
 			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if len(h.ManagedBy) == 0 && f.Inventory.UnsupportedBaselines(h) {
 					return row.Warn(t, "%s; move it to an image", backends.DeadBaselines)
@@ -163,7 +164,8 @@ func privileges(f *checks.Facts) []checks.Answer {
 		names[i] = fmt.Sprintf("%s on %s%s", p, strings.Join(entities[:min(most, len(entities))], ", "), more)
 	}
 	if !f.Before {
-		return []checks.Answer{row.Warn(f.VCenterRef(), "%s can read but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
+		return []checks.Answer{row.Warn(f.VCenterRef(), "%s can read but not change; missing: %s", f.Inventory.VCenter.User,
+			strings.Join(names, ", "))}
 	}
 	return []checks.Answer{row.Fail(f.VCenterRef(), "%s lacks %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
 }

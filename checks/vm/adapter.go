@@ -27,7 +27,8 @@ func vmAdapterChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
-			Source:   row.BitfusionGuide + "; vSphere Virtual Machine Administration, Hardware Features Available with Virtual Machine Compatibility Settings",
+			Source: row.BitfusionGuide +
+				"; vSphere Virtual Machine Administration, Hardware Features Available with Virtual Machine Compatibility Settings",
 			Criteria: "at most 10 adapters / - / more", Remedy: "Remove adapters.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.PassIf(len(v.Adapters) <= 10, t, "%d adapters (a Bitfusion appliance takes 4, a VM 10)", len(v.Adapters))
@@ -35,9 +36,11 @@ func vmAdapterChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NIC-PVCOUNT-016", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
-			Source:   "Broadcom KB 328676; vSphere Virtual Machine Administration 7.0, Hardware Features Available with Virtual Machine Compatibility Settings",
-			Criteria: "one PVRDMA adapter, from ESXi 7.0 U2 on up to ten / several on one port group / more than the host allows", Remedy: "Remove the additional adapters.",
-			Run: row.EachVM(pvrdmaCount),
+			Source: "Broadcom KB 328676; vSphere Virtual Machine Administration 7.0, Hardware Features Available with Virtual Machine " +
+				"Compatibility Settings",
+			Criteria: "one PVRDMA adapter, from ESXi 7.0 U2 on up to ten / several on one port group / more than the host allows",
+			Remedy:   "Remove the additional adapters.",
+			Run:      row.EachVM(pvrdmaCount),
 		},
 		{
 			ID: "VM-NIC-PROTO-017", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true,
@@ -45,7 +48,8 @@ func vmAdapterChecks() []checks.Check {
 			Source:   "vSphere API",
 			Criteria: "all adapters use the planned protocol / - / mixed", Remedy: "Set the same device protocol on every VM.",
 			Run: eachAdapter("pvrdma", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
-				return row.PassIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, cmp.Or(a.Protocol, "none"), f.Answers.PVRDMA.Protocol)
+				return row.PassIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, cmp.Or(a.Protocol, "none"),
+					f.Answers.PVRDMA.Protocol)
 			}),
 		},
 		{
@@ -63,8 +67,9 @@ func vmAdapterChecks() []checks.Check {
 			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true,
 			Fixes:    []backends.Kind{backends.KindAdapter},
 			Source:   row.KubernetesGuide,
-			Criteria: "a PVRDMA adapter is connected to each planned port group of the DVS / - / connected elsewhere, or there is none", Remedy: "Reconnect the adapter to the right port group.",
-			Run: row.EachVM(onGroups),
+			Criteria: "a PVRDMA adapter is connected to each planned port group of the DVS / - / connected elsewhere, or there is none",
+			Remedy:   "Reconnect the adapter to the right port group.",
+			Run:      row.EachVM(onGroups),
 		},
 		{
 			ID: "VM-NIC-GUESTOS-032", Scope: checks.VM, Link: checks.InVM, Quick: true, Preflight: true, Fix: checks.Manual,
@@ -111,12 +116,14 @@ func guestOS(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 	case !known:
 		return row.Waiting(t, "vCenter did not list the adapters for guest OS %s", cmp.Or(v.GuestID, "unknown"))
 	}
-	return row.WarnIf(!supported, t, "guest OS %s on vmx-%d: vCenter lists %s", v.GuestID, v.Hardware, cmp.Or(strings.Join(v.GuestAdapters, ", "), "no adapters"))
+	return row.WarnIf(!supported, t, "guest OS %s on vmx-%d: vCenter lists %s", v.GuestID, v.Hardware,
+		cmp.Or(strings.Join(v.GuestAdapters, ", "), "no adapters"))
 }
 
 // eachAdapter evaluates every adapter of the types (separated by blanks) of every selected VM; a VM without one has its own row
 // (VM-NIC-DVS-019, VM-SRIOV-PF-021).
-func eachAdapter(types string, ask func(f *checks.Facts, t backends.Ref, v *backends.VM, a *backends.Adapter) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachAdapter(types string, ask func(f *checks.Facts, t backends.Ref, v *backends.VM,
+	a *backends.Adapter) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, _ := f.VMs()
 		var out []checks.Answer
@@ -172,7 +179,8 @@ func onGroups(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 			}
 		}
 		if !ok {
-			return row.Fail(t, "no PVRDMA adapter on %s of %s; there are: %s", group, f.Answers.Switch.Name, cmp.Or(strings.Join(seen, ", "), "none"))
+			return row.Fail(t, "no PVRDMA adapter on %s of %s; there are: %s", group, f.Answers.Switch.Name,
+				cmp.Or(strings.Join(seen, ", "), "none"))
 		}
 	}
 	return row.Pass(t, "PVRDMA adapters on %s of %s", strings.Join(want, ", "), f.Answers.Switch.Name)

@@ -24,7 +24,8 @@ func vmTuningChecks() []checks.Check {
 				if err != nil {
 					return row.Unknown(t, "the framebuffers are not known: %v", err)
 				}
-				return row.WarnIf(2*v.MemoryMB < 3*int64(w.SumFramebufferGB)<<10, t, "%d MB of memory, %d GB of framebuffer", v.MemoryMB, w.SumFramebufferGB)
+				return row.WarnIf(2*v.MemoryMB < 3*int64(w.SumFramebufferGB)<<10, t, "%d MB of memory, %d GB of framebuffer", v.MemoryMB,
+					w.SumFramebufferGB)
 			}),
 		},
 		{
@@ -71,7 +72,8 @@ func vmTuningChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "vhpc-toolkit",
-			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the number of vCPUs, or set the NUMA affinity to the NIC's node.",
+			Criteria: "the vCPUs fit into one node / they span nodes / -",
+			Remedy:   "Reduce the number of vCPUs, or set the NUMA affinity to the NIC's node.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				h := f.Inventory.Host(v.Host)
 				if h == nil || h.Sockets == 0 || h.Cores == 0 {

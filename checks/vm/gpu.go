@@ -50,14 +50,16 @@ func vmGPUChecks() []checks.Check {
 			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true,
 			Fixes:    []backends.Kind{backends.KindExtra},
 			Source:   "Broadcom KB 323402; " + row.GPUDirectGuide + ", section 3.6",
-			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Calculate the size again (rdma-setup mmio).",
-			Run: row.EachVM(windowed(mmioSize)),
+			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two",
+			Remedy:   "Calculate the size again (rdma-setup mmio).",
+			Run:      row.EachVM(windowed(mmioSize)),
 		},
 		{
 			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true,
 			Fixes:    []backends.Kind{backends.KindExtra},
 			Source:   row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
-			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
+			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither",
+			Remedy:   "Write " + keyP2P + " and " + keyACS + " = TRUE.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Extra == nil {
 					return row.Waiting(t, "the VMX keys were not read")
@@ -110,12 +112,14 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
 			Source:   row.ScalingGuide + " (quotes in its listing)",
-			Criteria: "each key once, in the usual spelling, without quotes / unusual spelling / twice, or quotes in a value", Remedy: "Remove duplicate VMX keys, and quotes from their values.",
-			Run: row.EachVM(extraKeys),
+			Criteria: "each key once, in the usual spelling, without quotes / unusual spelling / twice, or quotes in a value",
+			Remedy:   "Remove duplicate VMX keys, and quotes from their values.",
+			Run:      row.EachVM(extraKeys),
 		},
 		{
 			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
-			Criteria: "on a selected host, with a peer on another / not on a selected host, or all VMs on one / -", Remedy: "Move the VM, so that the VMs of a pair are on different hosts that are set up.",
+			Criteria: "on a selected host, with a peer on another / not on a selected host, or all VMs on one / -",
+			Remedy:   "Move the VM, so that the VMs of a pair are on different hosts that are set up.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if !slices.ContainsFunc(f.Hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {
 					return row.Warn(t, "the VM is on %s, which is not selected", cmp.Or(v.Host, "none"))
@@ -136,7 +140,8 @@ func vmGPUChecks() []checks.Check {
 }
 
 // windowed evaluates VMs whose GPUs need a 64-bit MMIO window; the others pass.
-func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer) func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer) func(f *checks.Facts,
+	t backends.Ref, v *backends.VM) checks.Answer {
 	return func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 		w, err := f.Window(v)
 		switch {
@@ -197,5 +202,6 @@ func extraKeys(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 		}
 		seen[low] = true
 	}
-	return row.WarnIf(odd != "", t, "%s", map[bool]string{true: "odd spelling: " + odd, false: fmt.Sprintf("%d VMX keys for passthrough", len(v.Extra))}[odd != ""])
+	return row.WarnIf(odd != "", t, "%s",
+		map[bool]string{true: "odd spelling: " + odd, false: fmt.Sprintf("%d VMX keys for passthrough", len(v.Extra))}[odd != ""])
 }

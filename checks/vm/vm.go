@@ -24,8 +24,9 @@ func vmChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "VM-POWER-001", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 328676",
-			Criteria: "off, or on while nothing is planned / on before a run, which shuts it down / suspended, inaccessible, a template or vCenter itself",
-			Remedy:   "Shut the guest down with VMware Tools, after resuming it if it is suspended.",
+			Criteria: "off, or on while nothing is planned / on before a run, which shuts it down / suspended, inaccessible, a template or " +
+				"vCenter itself",
+			Remedy: "Shut the guest down with VMware Tools, after resuming it if it is suspended.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Template || v.VCenterVM || v.Power == "suspended" || v.State != "" && v.State != "connected" {
 					return row.Fail(t, "%s, %s, template %t, vCenter's own VM %t", v.Power, cmp.Or(v.State, "none"), v.Template, v.VCenterVM)
@@ -36,7 +37,8 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fixes: []backends.Kind{backends.KindHardware},
 			Source:   "Broadcom KB 328676; vSphere Networking, PVRDMA Support",
-			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
+			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below",
+			Remedy:   "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
 				good, newest := sizing.HardwareNamespaces, ""
@@ -53,7 +55,8 @@ func vmChecks() []checks.Check {
 			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindHardware},
 			Source:   "bosh-vsphere-cpi PR 370",
-			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17", Remedy: "Upgrade the hardware version to 17 for Dynamic DirectPath.",
+			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17",
+			Remedy:   "Upgrade the hardware version to 17 for Dynamic DirectPath.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				dynamic := slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "dynamic") })
 				return row.PassIf(v.Hardware >= 17 || !dynamic, t, "vmx-%d, devices: %s", v.Hardware, cmp.Or(strings.Join(v.Passthrough, ", "), "none"))
@@ -66,7 +69,8 @@ func vmChecks() []checks.Check {
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if f.Baseline != nil {
 					if was := f.Baseline.VM(v.Name); was != nil {
-						return row.WarnIf(v.Firmware == "efi" && was.Hardware < 20 && v.Hardware >= 20, t, "vmx-%d, vmx-%d in the baseline, firmware %s", v.Hardware, was.Hardware, v.Firmware)
+						return row.WarnIf(v.Firmware == "efi" && was.Hardware < 20 && v.Hardware >= 20, t, "vmx-%d, vmx-%d in the baseline, firmware %s",
+							v.Hardware, was.Hardware, v.Firmware)
 					}
 				}
 				return row.Pass(t, "vmx-%d, firmware %s", v.Hardware, v.Firmware)
@@ -83,7 +87,8 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix,
 			Source:   "vSphere Virtual Machine Administration 6.5, p. 110",
-			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
+			Criteria: "no snapshot / some, which PVRDMA allows / -",
+			Remedy:   "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
 			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Snapshots > 0, t, "snapshots: %d", v.Snapshots)
 			}),
@@ -91,7 +96,8 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-MEMRES-007", Scope: checks.VM, Link: checks.InVM, Quick: true, Fixes: []backends.Kind{backends.KindMemory},
 			Source:   "vSphere Networking 6.5, p. 167",
-			Criteria: "all memory reserved / not reserved, with PVRDMA / not reserved, with SR-IOV or GPUDirect", Remedy: "Reserve all guest memory.",
+			Criteria: "all memory reserved / not reserved, with PVRDMA / not reserved, with SR-IOV or GPUDirect",
+			Remedy:   "Reserve all guest memory.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				switch {
 				case v.MemoryLocked && v.Reservation >= v.MemoryMB:
@@ -106,12 +112,14 @@ func vmChecks() []checks.Check {
 			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Manual,
 			Fixes:    []backends.Kind{backends.KindDevice, backends.KindAdapter},
 			Source:   "Broadcom KB 309986, decimal address of a PCI device; VMX key pfId unverified",
-			Criteria: "the VMX keys match the devices / no keys yet / they name other devices", Remedy: "Remove the device and add it again, so that both agree.",
-			Run: row.EachVM(addressesAgree),
+			Criteria: "the VMX keys match the devices / no keys yet / they name other devices",
+			Remedy:   "Remove the device and add it again, so that both agree.",
+			Run:      row.EachVM(addressesAgree),
 		},
 		{
 			ID: "VM-MEMFIT-008", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "ours",
-			Criteria: "runs, or its memory fits into the host's free memory / needs more than 90 % of it / does not fit", Remedy: "Give the VM less memory, or move it.",
+			Criteria: "runs, or its memory fits into the host's free memory / needs more than 90 % of it / does not fit",
+			Remedy:   "Give the VM less memory, or move it.",
 			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				h := f.Inventory.Host(v.Host)
 				switch {
@@ -121,7 +129,8 @@ func vmChecks() []checks.Check {
 					return row.Waiting(t, "the memory of host %s is not known", cmp.Or(v.Host, "none"))
 				}
 				free := h.MemoryMB - h.MemoryUsedMB
-				return row.Grade(float64(v.MemoryMB), 0.9*float64(free), float64(free), t, "%d MB to reserve, %s has %d MB free", v.MemoryMB, h.Name, free)
+				return row.Grade(float64(v.MemoryMB), 0.9*float64(free), float64(free), t, "%d MB to reserve, %s has %d MB free", v.MemoryMB, h.Name,
+					free)
 			}),
 		},
 	}

@@ -118,7 +118,8 @@ func (r *runner) absent(ctx context.Context, inv *backends.Inventory, st *journa
 			a.off = append(a.off, v.Name)
 			a.add(t, "its guest is shutting down", wait(t, true))
 		case g != nil && silent(g):
-			a.add(backends.GuestRef(v.Name), "its guest does not answer: "+g.Error, wait(backends.GuestRef(v.Name), slices.Contains(comes, backends.GuestRef(v.Name))))
+			a.add(backends.GuestRef(v.Name), "its guest does not answer: "+g.Error,
+				wait(backends.GuestRef(v.Name), slices.Contains(comes, backends.GuestRef(v.Name))))
 		case busy:
 			a.add(backends.GuestRef(v.Name), "a step of the earlier attempt still runs in its guest", wait(backends.GuestRef(v.Name), true))
 		}
@@ -166,7 +167,8 @@ func (a *absent) add(t backends.Ref, why string, await time.Duration) {
 		return
 	}
 	a.names[t] = true
-	a.all = append(a.all, plan.Refusal{Target: t, Why: why, Remedy: "see to it that it answers, then run the same command again", Kind: backends.KindUnreachable, Await: await})
+	a.all = append(a.all, plan.Refusal{Target: t, Why: why, Remedy: "see to it that it answers, then run the same command again",
+		Kind: backends.KindUnreachable, Await: await})
 }
 
 // pending reports whether a target is still to be waited for.
@@ -221,7 +223,8 @@ func (a *absent) rest(all *answers.Answers) *answers.Answers {
 // into adds what does not answer to the conflicts of a plan, once for each target.
 func (a *absent) into(p *plan.Plan) {
 	p.Conflicts = slices.DeleteFunc(p.Conflicts, func(c plan.Refusal) bool {
-		return c.Kind != backends.KindConflict && (a.names[c.Target] || c.Target.Type == backends.TypeGuest && a.names[backends.VMRef(c.Target.Name)])
+		return c.Kind != backends.KindConflict &&
+			(a.names[c.Target] || c.Target.Type == backends.TypeGuest && a.names[backends.VMRef(c.Target.Name)])
 	})
 	p.Conflicts = append(p.Conflicts, a.all...)
 }
@@ -232,7 +235,8 @@ func (r *runner) nameAway(p *plan.Plan, skip bool) {
 		switch {
 		case c.Kind != backends.KindUnreachable:
 		case c.Await > 0 && !skip:
-			fmt.Fprintf(r.env.Stderr, "note: %s; it is waited for at most %s, while everything else continues\n", backends.Clean(c.String()), plain.About(c.Await))
+			fmt.Fprintf(r.env.Stderr, "note: %s; it is waited for at most %s, while everything else continues\n", backends.Clean(c.String()),
+				plain.About(c.Await))
 		default:
 			fmt.Fprintf(r.env.Stderr, "note: %s; left out\n", backends.Clean(c.String()))
 		}

@@ -25,7 +25,8 @@ type aftermath struct {
 
 // lookAgain makes the full check after a run, including its measurements. An interrupted or broken run keeps the results of the
 // preflight, and a note says so: the report must not look newer than it is.
-func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, res engine.Result, measured []perftest.Measurement) aftermath {
+func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, res engine.Result,
+	measured []perftest.Measurement) aftermath {
 	before := aftermath{findings: p.findings}
 	if len(p.findings) > 0 {
 		before.notes = []string{"the checks are those made before the run"}

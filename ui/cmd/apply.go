@@ -114,7 +114,8 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 		return err
 	}
 	if saved != nil && saved.Hash != p.plan.Hash() {
-		return backends.Errorf(backends.KindRefused, "", "review the changes with rdma-setup plan -f answers.yaml, and save a new plan with --out",
+		return backends.Errorf(backends.KindRefused, "",
+			"review the changes with rdma-setup plan -f answers.yaml, and save a new plan with --out",
 			"the inventory or the answers have changed since %s was saved: a plan made now would differ", planFile)
 	}
 	if err := r.consentToLoad(p); err != nil {

@@ -186,7 +186,8 @@ func thirdParty(t *testing.T, from, imp string) {
 }
 
 func TestTopLevelEntries(t *testing.T) {
-	named := []string{"main.go", "ui", "wizard", "backends", "checks", "assets", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "bin", "dist"}
+	named := []string{"main.go", "ui", "wizard", "backends", "checks", "assets", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "bin",
+		"dist"}
 	entries, err := os.ReadDir(root(t))
 	if err != nil {
 		t.Fatal(err)

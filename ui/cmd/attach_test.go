@@ -40,7 +40,8 @@ func beginRun(t *testing.T, state string) *goingRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock, err := journal.Acquire(t.Context(), state, goingVC, journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "operator", Since: time.Now(), Targets: []string{j.Run()}})
+	lock, err := journal.Acquire(t.Context(), state, goingVC, journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "operator",
+		Since: time.Now(), Targets: []string{j.Run()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func (g *goingRun) end(status engine.Status) {
 	var err error
 	if status != "" {
 		err = g.j.Append(journal.Record{Type: journal.TypeResult, Status: string(status)})
-		report := fmt.Sprintf(`{"run":%q,"status":%q,"made":%q,"checks":[{"id":"HOST-CONN-001","status":"pass"}]}`, g.j.Run(), status, time.Now().Add(time.Second).Format(time.RFC3339Nano))
+		report := fmt.Sprintf(`{"run":%q,"status":%q,"made":%q,"checks":[{"id":"HOST-CONN-001","status":"pass"}]}`, g.j.Run(), status,
+			time.Now().Add(time.Second).Format(time.RFC3339Nano))
 		err = errors.Join(err, journal.WriteFile(g.state, g.j.Run(), "report.json", []byte(report)))
 	}
 	if err := errors.Join(err, g.j.Close(), g.log.Close()); err != nil {

@@ -79,7 +79,8 @@ func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *
 	rest = append(rest, h.moreDevices(before, p.plan.Changes)...)
 	for _, host := range targetsOf(&plan.Plan{Changes: before})[backends.TypeHost] {
 		if file, saved := journal.Backup(s.Set.StateDir, run, "host-"+host+".tgz"); len(saved) > 0 { // an earlier version saved it
-			h.page.Saved = append(h.page.Saved, file+": configuration of host "+host+", with its password hashes and keys (restore it by KB 2042141)")
+			h.page.Saved = append(h.page.Saved,
+				file+": configuration of host "+host+", with its password hashes and keys (restore it by KB 2042141)")
 		}
 	}
 	return h, h.saveAll(ctx, stop, rest)
@@ -169,16 +170,18 @@ func (h *backups) jobs(p *planned) []backup {
 	touched := targetsOf(p.plan)
 	for _, host := range touched[backends.TypeHost] {
 		if in := p.inv.Host(host); in != nil && in.System != nil && len(in.System.Firmware) > 0 {
-			jobs = append(jobs, backup{"firmware-" + host + ".json", "firmware settings of the cards of host " + host, func(context.Context) ([]byte, error) {
-				return json.MarshalIndent(in.System.Firmware, "", "  ")
-			}})
+			jobs = append(jobs, backup{"firmware-" + host + ".json", "firmware settings of the cards of host " + host,
+				func(context.Context) ([]byte, error) {
+					return json.MarshalIndent(in.System.Firmware, "", "  ")
+				}})
 		}
 	}
 	for _, name := range touched[backends.TypeSwitch] {
 		if slices.ContainsFunc(p.inv.Switches, func(d backends.Switch) bool { return d.Name == name }) {
-			jobs = append(jobs, backup{"switch-" + name + ".json", "configuration of switch " + name + " and its port groups", func(ctx context.Context) ([]byte, error) {
-				return h.s.VC.ExportSwitch(ctx, name)
-			}})
+			jobs = append(jobs, backup{"switch-" + name + ".json", "configuration of switch " + name + " and its port groups",
+				func(ctx context.Context) ([]byte, error) {
+					return h.s.VC.ExportSwitch(ctx, name)
+				}})
 		}
 	}
 	return jobs

@@ -34,7 +34,8 @@ func TestBackupsBeforeARun(t *testing.T) {
 	}
 	private(t, dirs[0], 0o700)
 	at := func(name string) string { return filepath.Join(dirs[0], name) }
-	if devices, err := os.ReadFile(at("vms.json")); err != nil || !strings.Contains(string(devices), `"vm-01"`) || !strings.Contains(string(devices), `"_typeName": "VirtualVmxnet3"`) {
+	if devices, err := os.ReadFile(at("vms.json")); err != nil || !strings.Contains(string(devices), `"vm-01"`) ||
+		!strings.Contains(string(devices), `"_typeName": "VirtualVmxnet3"`) {
 		t.Errorf("vms.json: %v\n%s", err, devices)
 	}
 	var export []struct{ EntityType, Name, ConfigBlob string }
@@ -48,7 +49,8 @@ func TestBackupsBeforeARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(page), "before the first change, from the plan") || !strings.Contains(string(page), "## Host esx-01") ||
-		!strings.Contains(string(page), "govc host.esxcli -host 'esx-01' ") || !strings.Contains(string(page), "vim-cmd hostsvc/firmware/backup_config") {
+		!strings.Contains(string(page), "govc host.esxcli -host 'esx-01' ") ||
+		!strings.Contains(string(page), "vim-cmd hostsvc/firmware/backup_config") {
 		t.Errorf("the page:\n%s", page)
 	}
 }
@@ -76,7 +78,8 @@ func readJSON(t *testing.T, path string, into any) {
 // and the page then includes the steps for that VM.
 func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 	t.Parallel()
-	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,method=EnterMaintenanceMode_Task,do=fault:NoPermission"}})
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2,
+		Faults: []string{"host=esx-02,method=EnterMaintenanceMode_Task,do=fault:NoPermission"}})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}")
 	b.must(5, "apply", "-f", file, "--yes")
 	b.lab.World().Faults.Clear()
@@ -112,7 +115,8 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 		t.Errorf("vms.json was replaced, or the VM of the resume is not saved beside it: %s", more)
 	}
 	after := read("undo.md")
-	if strings.Contains(page, mark) || !strings.Contains(after, mark) || !strings.Contains(after, "- vms.json: ") || !strings.Contains(after, "- vms-2.json: ") || !strings.Contains(after, "- host-esx-01.tgz: ") {
+	if strings.Contains(page, mark) || !strings.Contains(after, mark) || !strings.Contains(after, "- vms.json: ") ||
+		!strings.Contains(after, "- vms-2.json: ") || !strings.Contains(after, "- host-esx-01.tgz: ") {
 		t.Errorf("the page before the resume:\n%s\nand after it:\n%s", page, after)
 	}
 }

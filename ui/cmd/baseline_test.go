@@ -78,7 +78,8 @@ func (b *bench) change(e world.Event, f func(s *world.State)) {
 func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
-	if code, out, errs := b.run("check", "-f", "ANSWERS", "--save-baseline"); code != 0 || !strings.Contains(errs, "baseline saved in "+b.env["HOME"]) {
+	if code, out, errs := b.run("check", "-f", "ANSWERS", "--save-baseline"); code != 0 ||
+		!strings.Contains(errs, "baseline saved in "+b.env["HOME"]) {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, _ := b.run("check", "-f", "ANSWERS"); code != 0 || !strings.Contains(out, "compared with the baseline of ") {
@@ -142,7 +143,8 @@ func TestBaselineRequiresPassingChecks(t *testing.T) {
 	if _, err := os.Stat(file); err == nil || code != 2 || !strings.Contains(errs, "HOST-FW-PVRDMA-007 of esx-02") {
 		t.Errorf("exit %d, file %v: %s", code, err, errs)
 	}
-	if code, _, errs = b.run("check", "--quick", "-f", "ANSWERS", "--save-baseline", file, "--force"); code != 2 || !strings.Contains(errs, "neither module parameters nor guests") {
+	if code, _, errs = b.run("check", "--quick", "-f", "ANSWERS", "--save-baseline", file, "--force"); code != 2 ||
+		!strings.Contains(errs, "neither module parameters nor guests") {
 		t.Errorf("forced: exit %d: %s", code, errs)
 	}
 	info, err := os.Stat(file)

@@ -69,8 +69,9 @@ and asks first; the counters of loss and pause frames show whether the class is 
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "measure only between the VMs of these hosts")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all, none (only the tests of --load) or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
-	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load", "several senders at "+
-		"once: none, incast or all (default from the answers)")
+	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load",
+		"several senders at "+
+			"once: none, incast or all (default from the answers)")
 	c.Flags().BoolVar(&o.yes, "yes", false, "load the fabric without asking")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	apps.flags(c.Flags())
@@ -85,7 +86,8 @@ type loadFlags struct {
 }
 
 // bench measures; with an error it returns the measurements so far, nil if there are none.
-func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string, apps applications, o loadFlags) (*report.Report, error) {
+func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string, apps applications,
+	o loadFlags) (*report.Report, error) {
 	if err := apps.check(); err != nil {
 		return nil, err
 	}
@@ -138,13 +140,15 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if len(measured) == 0 {
 		switch {
 		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
-			err = backends.Errorf(backends.KindRefused, "", "name hosts with at least two VMs of the answers, or omit --limit", "%s", noPair(a, f.limit))
+			err = backends.Errorf(backends.KindRefused, "", "name hosts with at least two VMs of the answers, or omit --limit", "%s",
+				noPair(a, f.limit))
 		case err == nil && ctx.Err() == nil && len(loads) > 0 && pairs == "none":
 			err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: the fabric was not loaded, and nothing was measured")
 		case ctx.Err() != nil:
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
 		case err == nil:
-			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers", "there are no two VMs to measure")
+			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers",
+				"there are no two VMs to measure")
 		}
 		return nil, err
 	}
@@ -174,7 +178,8 @@ func imageKnowsPVRDMA(ctx context.Context, s *session.Session, a *answers.Answer
 	}
 	for _, v := range a.VMs {
 		if inside, looked := inv.Guest(v.Name).Inside(a.Container.Image); looked && !inside.PVRDMA {
-			return backends.Errorf(backends.KindRefused, v.Name, "build one that does: rdma-setup generate dockerfile --base "+a.Container.Image, "image %s has %s", a.Container.Image, inside)
+			return backends.Errorf(backends.KindRefused, v.Name, "build one that does: rdma-setup generate dockerfile --base "+a.Container.Image,
+				"image %s has %s", a.Container.Image, inside)
 		}
 	}
 	return nil
@@ -188,7 +193,8 @@ type applications struct {
 }
 
 func (p *applications) flags(fl *pflag.FlagSet) {
-	fl.BoolVar(&p.osu, "osu", false, "also measure MPI: the OSU micro-benchmarks, or if they are missing, a program that is built in the guests")
+	fl.BoolVar(&p.osu, "osu", false,
+		"also measure MPI: the OSU micro-benchmarks, or if they are missing, a program that is built in the guests")
 	fl.BoolVar(&p.nccl, "nccl", false, "also measure NCCL: all_reduce_perf and all_gather_perf of nccl-tests, built with MPI=1")
 	fl.StringVar(&p.dir, "nccl-tests", "", "directory of the nccl-tests programs in the guests (default: the guests' PATH)")
 	fl.IntVar(&p.perNode, "ranks", 1, "with --osu and --nccl: ranks in each guest; for NCCL, the number of GPUs")

@@ -53,7 +53,8 @@ func applies(ctx context.Context, b *board) {
 	for _, method := range []string{"WaitForUpdatesEx", "ModifyListView", "CreateListView", "CreatePropertyCollector", "CreateFilter"} {
 		waiting += calls[method]
 	}
-	b.count("SOAP calls of waiting", fmt.Sprintf("%d tasks and shutdowns, %d progress updates", tasks, r.progress), waiting, 3*tasks+r.progress+int(elapsed.Minutes()))
+	b.count("SOAP calls of waiting", fmt.Sprintf("%d tasks and shutdowns, %d progress updates", tasks, r.progress), waiting,
+		3*tasks+r.progress+int(elapsed.Minutes()))
 	b.tell("  all SOAP calls of the apply", at, fmt.Sprint(total(calls)))
 }
 

@@ -145,7 +145,8 @@ func growth(ctx context.Context, b *board) {
 			b.times("CPU an object, against a tenth of the hosts", at, per/before.per, 1.3)
 		}
 		before.per = per
-		b.tell("  CPU; bytes received; lab start", at, fmt.Sprintf("%s; %.1f MB; %s", used.Round(time.Millisecond), float64(objects.Cost().Received)/1e6, started.Round(10*time.Millisecond)))
+		b.tell("  CPU; bytes received; lab start", at, fmt.Sprintf("%s; %.1f MB; %s", used.Round(time.Millisecond),
+			float64(objects.Cost().Received)/1e6, started.Round(10*time.Millisecond)))
 	}
 }
 
@@ -233,7 +234,8 @@ func reads(ctx context.Context, b *board) {
 	}
 	b.share("bytes received, against a narrow read", at, float64(sizes[0])/float64(sizes[1]), 1.3)
 	b.times("wall time, against a bare govmomi reader", at, float64(median(mine))/float64(median(theirs)), 1.3)
-	b.tell("  ours; bare", at, fmt.Sprintf("%s; %s; %.1f MB", median(mine).Round(time.Millisecond), median(theirs).Round(time.Millisecond), float64(sizes[0])/1e6))
+	b.tell("  ours; bare", at, fmt.Sprintf("%s; %s; %.1f MB", median(mine).Round(time.Millisecond), median(theirs).Round(time.Millisecond),
+		float64(sizes[0])/1e6))
 
 	// The quick check, in this process, compared with the read that it includes.
 	read := cpu()

@@ -69,7 +69,8 @@ func (c *crowd) Connect(context.Context, live.Login, func(*backends.Inventory)) 
 		}
 		for n := range 6 {
 			h.NICs = append(h.NICs, backends.NIC{
-				Device: fmt.Sprintf("vmnic%d", n), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", i/256, i%256, n), SpeedMbps: 100000, Driver: "nic_driver",
+				Device: fmt.Sprintf("vmnic%d", n), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", i/256, i%256, n), SpeedMbps: 100000,
+				Driver:     "nic_driver",
 				RDMADevice: fmt.Sprintf("vmrdma%d", n), RoCEv2: true, Eligible: n == 2, Why: "RoCE v2, link up, free",
 			})
 		}
@@ -99,18 +100,22 @@ func (c *crowd) Choose(a *answers.Answers, _ *backends.Inventory) map[string]str
 }
 
 func (c *crowd) Preflight(context.Context, *answers.Answers, *backends.Inventory) []checks.Finding {
-	return []checks.Finding{{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass, Evidence: "answers"}}
+	return []checks.Finding{{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass,
+		Evidence: "answers"}}
 }
 
 func (c *crowd) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) {
 	p := &plan.Plan{Mode: "pvrdma"}
 	for i := range c.hosts {
-		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%04d.example", i)), Kind: backends.KindFirewall, Name: "pvrdma"}, To: backends.ValueOf(true)})
+		p.Changes = append(p.Changes,
+			plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%04d.example", i)), Kind: backends.KindFirewall,
+				Name: "pvrdma"}, To: backends.ValueOf(true)})
 	}
 	return p, nil
 }
 
-func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
+func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-chan struct{}, _ *engine.Remote,
+	sink engine.Sink) (engine.Result, error) {
 	var nodes []engine.NodeInfo
 	for _, ch := range p.Changes {
 		nodes = append(nodes, engine.NodeInfo{ID: ch.ID(), Target: ch.Target, Title: plan.Title(ch)})

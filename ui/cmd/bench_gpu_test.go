@@ -26,7 +26,8 @@ func second(s *world.State) {
 			h.PCI = append(h.PCI, &g)
 		}
 		if !slices.ContainsFunc(v.Devices, func(d *world.Passthrough) bool { return d.PCI == g.Address }) {
-			v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: g.Address, Vendor: g.Vendor, Device: g.Device, Slot: v.NextSlot()})
+			v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: g.Address, Vendor: g.Vendor, Device: g.Device,
+				Slot: v.NextSlot()})
 		}
 	}
 }
@@ -43,8 +44,10 @@ func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
 		between     []string
 	}{
 		"gpudirect-done": {0, perftest.VerdictPass, "", "PHB", []string{
-			"vm-01: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 25.2 GB/s in one direction, 35.3 GB/s in both, 11.0 GB/s without P2P",
-			"vm-02: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 11.0 GB/s in one direction, 15.4 GB/s in both, 11.0 GB/s without P2P; " +
+			"vm-01: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 25.2 GB/s in one direction, 35.3 GB/s in both, 11.0 GB/s " +
+				"without P2P",
+			"vm-02: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 11.0 GB/s in one direction, 15.4 GB/s in both, 11.0 GB/s " +
+				"without P2P; " +
 				"P2P is not enabled between GPU0 and GPU1: see GST-GPUP2P-040",
 		}},
 		"gpudirect-far": {1, perftest.VerdictFail, "topology, not settings", "LOC", nil},

@@ -157,7 +157,8 @@ func (d *desk) quiet() {
 // to advances to the page that shows a text.
 func (d *desk) to(words string) {
 	d.t.Helper()
-	for _, p := range []string{"vCenter address", "Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
+	for _, p := range []string{"vCenter address", "Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs",
+		"prevents the setup", "Enter to apply this plan"} {
 		d.shows(p)
 		if p == words {
 			break

@@ -64,7 +64,8 @@ func carryOut(ctx context.Context, b *board, s *site, vc *vsphere.Client, p plan
 	}
 	defer j.Close()
 	before := total(s.calls())
-	res, err := engine.Run(ctx, engine.Job{Plan: p, Setters: engine.Retry(vc.Setters(), engine.Backoff{}), Brackets: vc.Brackets(), Journal: j})
+	res, err := engine.Run(ctx, engine.Job{Plan: p, Setters: engine.Retry(vc.Setters(), engine.Backoff{}), Brackets: vc.Brackets(),
+		Journal: j})
 	if err != nil || res.Status != engine.StatusDone {
 		b.t.Fatalf("%s, %v: %v", res.Status, err, res.Nodes[0].Err)
 	}
@@ -78,7 +79,8 @@ func waves(_ context.Context, b *board) {
 		took := reboots(b, c.hosts, c.down, reboot, evacuate)
 		waves := (c.hosts + c.down - 1) / c.down
 		bound := time.Duration(float64(waves)*float64(reboot)*1.15) + time.Duration(waves)*evacuate
-		b.count("reboot waves, minutes", fmt.Sprintf("%d hosts, %d down, 10 min a reboot, 3 to evacuate", c.hosts, c.down), int(took.Minutes()), int(bound.Minutes()))
+		b.count("reboot waves, minutes", fmt.Sprintf("%d hosts, %d down, 10 min a reboot, 3 to evacuate", c.hosts, c.down), int(took.Minutes()),
+			int(bound.Minutes()))
 	}
 }
 
@@ -87,7 +89,8 @@ func rounds(_ context.Context, b *board) {
 	for _, n := range []int{10, 15, 100, 101} {
 		var nodes []perftest.Node
 		for i := range n {
-			nodes = append(nodes, perftest.Node{VM: fmt.Sprint("vm-", i), Host: fmt.Sprint("esx-", i), Port: "vmnic2", Device: "rocep19s0f1", MTU: 4096, LinkMbps: 100000, User: true})
+			nodes = append(nodes, perftest.Node{VM: fmt.Sprint("vm-", i), Host: fmt.Sprint("esx-", i), Port: "vmnic2", Device: "rocep19s0f1",
+				MTU: 4096, LinkMbps: 100000, User: true})
 		}
 		pairs, err := perftest.Pairs(nodes, "all")
 		if err != nil {

@@ -135,7 +135,8 @@ func TestOtherTrafficIsNamed(t *testing.T) {
 	code, out, _ := b.run("bench", "-f", "ANSWERS", "--pairs", "vm-01:vm-02")
 	close(over)
 	<-stopped
-	if code != 1 || !strings.Contains(out, "hint: measured beside other traffic: 100.0 Gb/s, or sent again") || !strings.Contains(out, "not_measured, exit code 1") {
+	if code != 1 || !strings.Contains(out, "hint: measured beside other traffic: 100.0 Gb/s, or sent again") ||
+		!strings.Contains(out, "not_measured, exit code 1") {
 		t.Errorf("beside other traffic: exit %d\n%s", code, out)
 	}
 	for _, blame := range []string{"check for loss", "look for loss", "PFC", "PCIe"} {

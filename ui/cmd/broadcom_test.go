@@ -16,7 +16,8 @@ import (
 func TestBroadcomNetXtremeE(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	b := newBench(t, lab.Options{Scenario: "broadcom-bnxt", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+	b := newBench(t, lab.Options{Scenario: "broadcom-bnxt", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"},
+		RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	before, _ := b.must(0, "discover")
 	_, why := b.must(3, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"))
 	if !strings.Contains(why, "VFs of NetXtreme-E cards are configured in the card's NVRAM") || !strings.Contains(why, "UG100, SR-IOV") {
@@ -30,7 +31,8 @@ func TestBroadcomNetXtremeE(t *testing.T) {
 	if err := os.WriteFile(pfc, append(text, "\nqos: {lossless: pfc}\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, why := b.must(3, "plan", "-f", pfc); !strings.Contains(why, "vmnic2 has driver bnxtnet") || !strings.Contains(why, "configure DCBX on the switch") {
+	if _, why := b.must(3, "plan", "-f", pfc); !strings.Contains(why, "vmnic2 has driver bnxtnet") ||
+		!strings.Contains(why, "configure DCBX on the switch") {
 		t.Errorf("PFC:\n%s", why)
 	}
 	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")
@@ -40,7 +42,8 @@ func TestBroadcomNetXtremeE(t *testing.T) {
 	b.must(0, "apply", "-f", "ANSWERS", "--yes")
 	b.must(0, "check", "-f", "ANSWERS")
 	b.must(0, "plan", "-f", "ANSWERS", "--detailed-exitcode")
-	if out, _ := b.must(0, "report", "-o", "markdown"); !strings.Contains(out, "BCM57508 NetXtreme-E") || !strings.Contains(out, "at expected line rate") {
+	if out, _ := b.must(0, "report", "-o", "markdown"); !strings.Contains(out, "BCM57508 NetXtreme-E") ||
+		!strings.Contains(out, "at expected line rate") {
 		t.Errorf("the report does not name the card, or the rate is low:\n%s", out)
 	}
 	b.must(0, "rollback", "--yes")

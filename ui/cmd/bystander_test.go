@@ -34,7 +34,8 @@ func TestBystandersKeepRunning(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, lab.Options{Scenario: scenario, Hosts: 3, VMs: 3, BootTime: 200 * time.Millisecond, RebootTime: 300 * time.Millisecond})
-			file := edited(t, filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "mode: sriov", "mode: sriov\nmeasure: {bandwidth: false, latency: false}\n"+c.run)
+			file := edited(t, filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "mode: sriov",
+				"mode: sriov\nmeasure: {bandwidth: false, latency: false}\n"+c.run)
 			w := watchPower(t, b.env)
 			before := runningVMs(t, b.env, c.bystands)
 			code, _, said := b.run("apply", "-f", file, "--yes")
@@ -91,7 +92,8 @@ func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]t
 func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2, Faults: []string{"method=RelocateVM_Task,nth=2,do=fault:NoPermission"}})
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2,
+		Faults: []string{"method=RelocateVM_Task,nth=2,do=fault:NoPermission"}})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
 	b.must(5, "apply", "-f", file, "--yes")
 	for _, command := range []string{"resume", "rollback"} {

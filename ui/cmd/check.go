@@ -75,14 +75,17 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
-	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in a file, or in the state directory if none is named; refused while a check fails")
+	c.Flags().StringVar(&f.save, "save-baseline", "",
+		"save the current state as the healthy baseline, in a file, or in the state directory if none is named; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
-	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to compare with (default: the one saved for this vCenter; none: do not compare)")
+	c.Flags().StringVar(&f.baseline, "baseline", "",
+		"baseline to compare with (default: the one saved for this vCenter; none: do not compare)")
 	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: save it even if a check fails")
 	c.Flags().BoolVar(&f.fix, "fix", false, "plan the automatic fixes, ask for confirmation and apply them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept the plan as printed, without asking")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
-		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false,
+		"also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
+			"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
 	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "nagios", "html", "markdown")
 	return c

@@ -32,7 +32,8 @@ type checked struct {
 func (c *checked) verdict() report.Verdict { return report.Decide(c.report) }
 
 // checkedOf collects the findings in a report.
-func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, findings []checks.Finding, measured []perftest.Measurement) *checked {
+func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, findings []checks.Finding,
+	measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
 		Command: report.Check, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
 		Insecure: s.Set.Unverified(), Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.Remarks(),
@@ -110,7 +111,8 @@ func (c *checked) document() checkDoc {
 	r, v := c.report, c.verdict()
 	doc := checkDoc{
 		Status: v.Word(), Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint, Chain: v.Chain,
-		FirstBroken: catalogue.FirstBroken(r.Checks), Causes: append([]report.Cause{}, r.Causes()...), Results: append([]checks.Finding{}, r.Checks...),
+		FirstBroken: catalogue.FirstBroken(r.Checks), Causes: append([]report.Cause{}, r.Causes()...),
+		Results:      append([]checks.Finding{}, r.Checks...),
 		Measurements: r.Measurements, LastMeasured: r.LastMeasured, Simulated: r.Simulated, Insecure: r.Insecure, APICalls: c.calls,
 		Counts: map[string]int{string(checks.NotApplicable): len(r.NotApplicable), string(checks.NotRead): 0},
 	}

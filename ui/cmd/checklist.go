@@ -130,6 +130,7 @@ func howRead(c checks.Check) string {
 // howFixed returns who fixes it.
 func howFixed(c checks.Check) string {
 	return map[checks.Fix]string{
-		checks.Automatic: "rdma-setup apply or check --fix, where the plan for the site has such a change", checks.Reboot: "needs a host reboot or a VM power cycle", checks.Manual: "by hand",
+		checks.Automatic: "rdma-setup apply or check --fix, where the plan for the site has such a change",
+		checks.Reboot:    "needs a host reboot or a VM power cycle", checks.Manual: "by hand",
 	}[c.Fix]
 }

@@ -180,8 +180,9 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
-		return &console.CodeError{Code: c.verdict().Exit, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
-			"the baseline was not saved: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
+		return &console.CodeError{Code: c.verdict().Exit,
+			Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
+				"the baseline was not saved: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
 		file = bundle.BaselinePath(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
@@ -197,7 +198,8 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	if u.flags.sel.Quick {
 		how = "; a quick check reads neither module parameters nor guests, so later checks will not compare them"
 	}
-	fmt.Fprintf(u.s.Env.Stderr, "baseline saved in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
+	fmt.Fprintf(u.s.Env.Stderr, "baseline saved in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs),
+		len(b.Inventory.Guests), how)
 	return nil
 }
 

@@ -66,7 +66,8 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 	file := filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
 	text, err := os.ReadFile(file)
 	if err == nil {
-		err = os.WriteFile(file, append(regexp.MustCompile(`(?m)^measure:.*\n`).ReplaceAll(text, nil), "measure: {latency: false, repeat: 2, link_gbps: 50.5}\n"...), 0o600)
+		err = os.WriteFile(file, append(regexp.MustCompile(`(?m)^measure:.*\n`).ReplaceAll(text, nil),
+			"measure: {latency: false, repeat: 2, link_gbps: 50.5}\n"...), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,8 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &rep); err != nil || len(rep.Measurements) != 1 {
 		t.Fatalf("%v: %d measurements", err, len(rep.Measurements))
 	}
-	if m := rep.Measurements[0]; m.LinkGbps != 50.5 || m.Repeats != 2 || m.Verdict != perftest.VerdictUnknown || !strings.Contains(m.Hint, "more than a link of 50.5 Gb/s") {
+	if m := rep.Measurements[0]; m.LinkGbps != 50.5 || m.Repeats != 2 || m.Verdict != perftest.VerdictUnknown ||
+		!strings.Contains(m.Hint, "more than a link of 50.5 Gb/s") {
 		t.Errorf("link %g, %d repetitions, %s: %s", m.LinkGbps, m.Repeats, m.Verdict, m.Hint)
 	}
 }
@@ -98,7 +100,8 @@ func TestSwitchThatTrustsNoDSCP(t *testing.T) {
 	}
 	disproven := 0
 	for _, m := range rep.Measurements {
-		if m.Class != nil && m.Class.Verdict == perftest.VerdictFail && strings.Contains(m.Class.Hint, "trust DSCP") && strings.Contains(m.Class.Evidence, "received in priority 0") {
+		if m.Class != nil && m.Class.Verdict == perftest.VerdictFail && strings.Contains(m.Class.Hint, "trust DSCP") &&
+			strings.Contains(m.Class.Evidence, "received in priority 0") {
 			disproven++
 		}
 	}
@@ -106,7 +109,8 @@ func TestSwitchThatTrustsNoDSCP(t *testing.T) {
 		t.Errorf("the class is not disproven\n%s\n%s", out, errs)
 	}
 	for _, m := range b.incast(file, 1) {
-		if m.Verdict != perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictFail || !strings.Contains(m.Hint, "set every port of the path to trust DSCP") {
+		if m.Verdict != perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictFail ||
+			!strings.Contains(m.Hint, "set every port of the path to trust DSCP") {
 			t.Errorf("%s -> %s under load: %s, lossless %s: %s", m.From, m.To, m.Verdict, m.Lossless.Verdict, m.Hint)
 		}
 	}
@@ -117,10 +121,12 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 	t := b.t
 	t.Helper()
 	out, errs := b.must(code, "bench", "-f", file, "--pairs", "none", "--load", "incast", "-o", "json")
-	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") || !strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one more round (9 s, 75 GB)") {
+	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") ||
+		!strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one more round (9 s, 75 GB)") {
 		t.Errorf("the cost is not told first:\n%s", errs)
 	}
-	if !strings.Contains(errs, "loading 1/3  incast of 2 senders to vm-01: about 27 s left\n") || !strings.Contains(errs, "\nloaded 3/3  incast of 2 senders to vm-03: ") {
+	if !strings.Contains(errs, "loading 1/3  incast of 2 senders to vm-01: about 27 s left\n") ||
+		!strings.Contains(errs, "\nloaded 3/3  incast of 2 senders to vm-03: ") {
 		t.Errorf("the rounds are not told as they go:\n%s", errs)
 	}
 	var rep struct {
@@ -151,7 +157,8 @@ func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
 		bad := m.FromHost == "esx-03"
 		switch {
 		case bad && (m.Verdict != perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictFail ||
-			!strings.Contains(m.Hint, "vm-03 -> "+m.To+" lost packets (packet_seq_err +") || !strings.Contains(m.Hint, "at the switch port of esx-03 vmnic2: the host has it for priority 3")):
+			!strings.Contains(m.Hint, "vm-03 -> "+m.To+" lost packets (packet_seq_err +") ||
+			!strings.Contains(m.Hint, "at the switch port of esx-03 vmnic2: the host has it for priority 3")):
 			t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
 		case !bad && (m.Verdict == perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictPass):
 			t.Errorf("%s -> %s: %s %s, %+v", m.From, m.To, m.Verdict, m.Hint, m.Lossless)
@@ -219,9 +226,11 @@ func TestPairNamesTheCause(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
 	for scenario, says := range map[string]map[string]string{
-		"slow-large":     {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
-		"broken-mtu-hop": {perftest.SendLatency: "", perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
-		"pcie-x4":        {perftest.SendBandwidth: "no packet was lost: check for a narrow PCIe slot in either host (28.", perftest.SendLatency: "see ib_send_bw"},
+		"slow-large": {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
+		"broken-mtu-hop": {perftest.SendLatency: "",
+			perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
+		"pcie-x4": {perftest.SendBandwidth: "no packet was lost: check for a narrow PCIe slot in either host (28.",
+			perftest.SendLatency: "see ib_send_bw"},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			b, file := sriovBench(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2})

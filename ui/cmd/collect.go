@@ -82,8 +82,9 @@ PCI addresses are kept. Names that are one lowercase word or a number are replac
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
 	c.Flags().BoolVar(&redact, "redact", false, "replace names and IP addresses consistently")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
-		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false,
+		"also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
+			"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to include (default: the one saved for this vCenter; none: no baseline)")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	return c

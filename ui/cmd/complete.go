@@ -32,7 +32,8 @@ var fixed = map[string][]string{
 // completeFlags adds completion to the flags that name hosts, VMs, pNICs and checks, and to those that take one of a few words.
 func completeFlags(c *cobra.Command, e *console.Env) {
 	for flag, offer := range map[string]cobra.CompletionFunc{
-		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks, "vm": completeVMs,
+		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks,
+		"vm": completeVMs,
 	} {
 		if c.Flags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for an unknown flag
@@ -50,7 +51,8 @@ func completeFlags(c *cobra.Command, e *console.Env) {
 			from = choice.From
 		}
 		if from != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(from, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+			// fails only for an unknown flag
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(from, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	c.Flags().VisitAll(words)

@@ -20,9 +20,11 @@ func TestConflictsAreDecidedTargetByTarget(t *testing.T) {
 	var asked []string
 	e := &console.Env{Stderr: &said, Confirm: func(question string) (bool, error) {
 		asked = append(asked, question)
-		return strings.HasPrefix(question, "Restore") && strings.HasSuffix(question, "vm-01") || strings.HasPrefix(question, "Keep") && strings.HasSuffix(question, "vm-02"), nil
+		return strings.HasPrefix(question, "Restore") && strings.HasSuffix(question, "vm-01") ||
+			strings.HasPrefix(question, "Keep") && strings.HasSuffix(question, "vm-02"), nil
 	}}
-	got, err := decide(e, []plan.Refusal{guest("vm-01", backends.KindConflict), guest("vm-02", backends.KindConflict), guest("vm-03", backends.KindConflict), guest("vm-02", backends.KindConflict), guest("vm-04", "")})
+	got, err := decide(e, []plan.Refusal{guest("vm-01", backends.KindConflict), guest("vm-02", backends.KindConflict),
+		guest("vm-03", backends.KindConflict), guest("vm-02", backends.KindConflict), guest("vm-04", "")})
 	want := map[backends.Ref]rollback.OnConflict{backends.GuestRef("vm-01"): rollback.Restore, backends.GuestRef("vm-02"): rollback.Keep}
 	if err != nil || !maps.Equal(got, want) || len(asked) != 5 {
 		t.Errorf("%v, %v, asked %q", got, err, asked)

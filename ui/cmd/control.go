@@ -119,7 +119,8 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		return err
 	})
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.", "the run cannot be controlled: %w", err)
+		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.",
+			"the run cannot be controlled: %w", err)
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime + 5*time.Second))
@@ -128,7 +129,8 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		err = json.NewDecoder(c).Decode(&a)
 	}
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run, "Look at how it ended with rdma-setup runs.", "the run has not answered: %w", err)
+		return "", backends.Errorf(backends.KindUnreachable, run, "Look at how it ended with rdma-setup runs.", "the run has not answered: %w",
+			err)
 	}
 	if a.Err != "" {
 		return "", backends.Errorf(a.Kind, "", a.Hint, "%s", a.Err)

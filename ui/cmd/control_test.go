@@ -41,7 +41,9 @@ func TestControlSocket(t *testing.T) {
 		}
 	}
 	stale()
-	if _, err := sendControl(t.Context(), state, j.Run(), engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(backends.HintOf(err), "resume") {
+	if _, err := sendControl(t.Context(), state, j.Run(),
+		engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindUnreachable ||
+		!strings.Contains(backends.HintOf(err), "resume") {
 		t.Errorf("a stale socket: %v", err)
 	}
 	r := engine.NewRemote()
@@ -90,7 +92,8 @@ func TestControlSocket(t *testing.T) {
 		t.Fatal("the run does not end")
 	}
 	end()
-	if _, err := sendControl(t.Context(), state, j.Run(), engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindUnreachable {
+	if _, err := sendControl(t.Context(), state, j.Run(),
+		engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindUnreachable {
 		t.Errorf("after the end: %v", err)
 	}
 	by := ""
@@ -129,7 +132,8 @@ func (s *slowSetter) Set(ctx context.Context, _ backends.Setting, _ backends.Val
 
 // heldJob changes one setting after free is closed.
 func heldJob(j *journal.Journal, r *engine.Remote, free chan struct{}) engine.Job {
-	c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "x"}, To: backends.ValueOf(1)}
+	c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "x"},
+		To: backends.ValueOf(1)}
 	return engine.Job{
 		Plan: plan.Plan{Changes: []plan.Change{c}}, Journal: j, Remote: r,
 		Setters: map[backends.Kind]backends.Setter{backends.KindOption: &slowSetter{free: free}},

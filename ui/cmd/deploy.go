@@ -38,7 +38,8 @@ the VM's memory. The VM stays powered off.
 If the deployment fails or is interrupted, the partly created VM is removed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return resultLine(e, "deploy", f.output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
+			return resultLine(e, "deploy", f.output,
+				console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
 		},
 	}
 	d := &f.wish.Deployment
@@ -162,7 +163,9 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	if f.output == "json" {
 		return plain.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
 	}
-	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
+	fmt.Fprintf(e.Stdout,
+		"%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  "+
+			"govc vm.destroy %s\n",
 		backends.Clean(f.wish.Name), plain.ShellWord(f.wish.Name))
 	return nil
 }
@@ -173,7 +176,8 @@ func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string,
 	defer cancel()
 	if err := s.VC.RemoveDeployed(ctx, id); err != nil {
 		return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(cause, backends.Errorf(backends.KindOf(cause), f.wish.Name,
-			"Remove the VM, or add what is missing with: rdma-setup apply", "the VM exists, is powered off and has no PVRDMA adapters: it could not be removed: %w", err))}
+			"Remove the VM, or add what is missing with: rdma-setup apply",
+			"the VM exists, is powered off and has no PVRDMA adapters: it could not be removed: %w", err))}
 	}
 	return backends.Errorf(backends.KindOf(cause), f.wish.Name, backends.HintOf(cause), "%w; the VM has been removed again", cause)
 }

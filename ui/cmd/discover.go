@@ -154,7 +154,8 @@ func nothingEligible(inv *backends.Inventory) error {
 		}
 		return backends.Errorf(backends.KindRefused, "", backends.HintNoHosts, "no host was found: %s", why)
 	case len(away) == len(inv.Hosts):
-		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
+		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter",
+			"vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}
 	rest := "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE"
 	hint, seen := rest, plain.Gathered[string, backends.NIC]{}
@@ -164,7 +165,8 @@ func nothingEligible(inv *backends.Inventory) error {
 		}
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
 			if to := (nic.Known{}).ToEthernet(&n); to != "" && hint == rest {
-				hint = "mode sriov sets such a port to Ethernet, with its reboot, where nic.device names its PCI address; by hand: " + to + ", then reboot the host"
+				hint = "mode sriov sets such a port to Ethernet, with its reboot, where nic.device names its PCI address; by hand: " + to +
+					", then reboot the host"
 			}
 			seen.Add(cmp.Or(n.Driver, n.Model)+" ("+n.Why+")", n)
 		}
@@ -174,5 +176,6 @@ func nothingEligible(inv *backends.Inventory) error {
 	if len(inv.Hosts) == 1 {
 		none = inv.Hosts[0].Name + " has no"
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none, cmp.Or(strings.Join(parts, ", "), "no pNIC at all"))
+	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none,
+		cmp.Or(strings.Join(parts, ", "), "no pNIC at all"))
 }

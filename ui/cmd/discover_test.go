@@ -57,7 +57,8 @@ func TestDiscoverSaysWhyNothingFits(t *testing.T) {
 			s := model.Service.NewServer()
 			t.Cleanup(s.Close)
 			state := t.TempDir()
-			env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state, "GOVC_URL": s.URL.Scheme + "://" + s.URL.Host + "/sdk",
+			env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state,
+				"GOVC_URL":      s.URL.Scheme + "://" + s.URL.Host + "/sdk",
 				"GOVC_USERNAME": s.URL.User.Username(), "GOVC_PASSWORD": "pass", "GOVC_INSECURE": "true"}
 			_, errs, code := inProcess(env, "discover", "--insecure")
 			if code != 3 || !strings.Contains(errs, tt.want) || strings.Contains(errs, "0 hosts") {
@@ -82,7 +83,8 @@ func TestDiscoverSaysWhyNothingFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, errs, code := inProcess(environment(l, t.TempDir()), "discover")
-		if code != 3 || !strings.Contains(errs, "not connected to any of the 2 hosts; esx-01 is notResponding") || strings.Count(out, "no        is on a host that is notResponding") != 8 {
+		if code != 3 || !strings.Contains(errs, "not connected to any of the 2 hosts; esx-01 is notResponding") ||
+			strings.Count(out, "no        is on a host that is notResponding") != 8 {
 			t.Errorf("exit %d\n%s%s", code, out, errs)
 		}
 	})

@@ -33,7 +33,8 @@ func exitOf(r *report.Report, err error) error {
 
 // unjudged returns the report of a command that could not evaluate anything: why, and what settings and answers say of the site.
 func (f *planFlags) unjudged(e *console.Env, cmd *cobra.Command, command report.Command, err error) *report.Report {
-	r := &report.Report{Command: command, Made: e.Now(), Tool: e.Version, Err: err.Error(), Hint: backends.HintOf(err), ErrExit: console.ExitCode(err)}
+	r := &report.Report{Command: command, Made: e.Now(), Tool: e.Version, Err: err.Error(), Hint: backends.HintOf(err),
+		ErrExit: console.ExitCode(err)}
 	if set, bad := console.ReadSettings(e, cmd); bad == nil {
 		r.VCenter = set.URL
 	}

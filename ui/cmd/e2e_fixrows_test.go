@@ -28,24 +28,29 @@ func TestE2EFixRowByRow(t *testing.T) {
 		apply          string   // the hosts that are set up before
 		wrong          func(s *world.State) []world.Event
 	}{
-		{scenario: "healthy", mode: "pvrdma"}, {scenario: "drifted", mode: "pvrdma"}, {scenario: "sriov-ready", mode: "sriov"}, {scenario: "gpudirect", mode: "gpudirect"},
+		{scenario: "healthy", mode: "pvrdma"}, {scenario: "drifted", mode: "pvrdma"}, {scenario: "sriov-ready", mode: "sriov"},
+		{scenario: "gpudirect", mode: "gpudirect"},
 		{scenario: "gpudirect-broken-window-off", mode: "gpudirect"}, {scenario: "gpudirect-broken-window-small", mode: "gpudirect"},
-		{scenario: "gpudirect-broken-p2p", mode: "gpudirect"}, {scenario: "gpudirect-broken-persistence", mode: "gpudirect"}, {scenario: "broken-protocol-mixed", mode: "pvrdma"}, {scenario: "broken-uplink-missing", mode: "pvrdma"},
+		{scenario: "gpudirect-broken-p2p", mode: "gpudirect"}, {scenario: "gpudirect-broken-persistence", mode: "gpudirect"},
+		{scenario: "broken-protocol-mixed", mode: "pvrdma"}, {scenario: "broken-uplink-missing", mode: "pvrdma"},
 		{scenario: "broken-guest-mtu", mode: "pvrdma"}, {scenario: "broken-wrong-address", mode: "pvrdma"},
-		{scenario: "broken-pg-vlan", mode: "pvrdma"}, {scenario: "broken-not-member", mode: "pvrdma"}, {scenario: "broken-address-lost", mode: "pvrdma"},
+		{scenario: "broken-pg-vlan", mode: "pvrdma"}, {scenario: "broken-not-member", mode: "pvrdma"},
+		{scenario: "broken-address-lost", mode: "pvrdma"},
 		{scenario: "gpudirect-old", mode: "pvrdma", edits: []string{first, "    hardware: upgrade\n" + first}},
 		{scenario: "no-pause", mode: "pvrdma", edits: []string{"\nvms:", "\nqos: {lossless: pause}\nvms:"}},
-		{scenario: "containers", mode: "pvrdma", edits: []string{"\nvms:", "\ncontainer: {image: \"tensorrt-pvrdma:20.12\", base: \"nvcr.io/nvidia/tensorrt:20.12-py3\"}\nvms:"}},
-		{scenario: "sriov-ready", mode: "sriov", apply: all, edits: []string{sriov, "\ntuning: {latency: high}" + sriov}, wrong: func(s *world.State) (told []world.Event) {
-			for _, v := range s.Asked() {
-				for _, a := range v.Adapters {
-					a.GuestMTU = false
+		{scenario: "containers", mode: "pvrdma",
+			edits: []string{"\nvms:", "\ncontainer: {image: \"tensorrt-pvrdma:20.12\", base: \"nvcr.io/nvidia/tensorrt:20.12-py3\"}\nvms:"}},
+		{scenario: "sriov-ready", mode: "sriov", apply: all, edits: []string{sriov, "\ntuning: {latency: high}" + sriov},
+			wrong: func(s *world.State) (told []world.Event) {
+				for _, v := range s.Asked() {
+					for _, a := range v.Adapters {
+						a.GuestMTU = false
+					}
+					told = append(told, world.Event{What: world.VMDevices, VM: v.Name})
 				}
-				told = append(told, world.Event{What: world.VMDevices, VM: v.Name})
-			}
-			s.Asked()[0].Latency, s.Asked()[1].CPUMHz = "normal", 0
-			return told
-		}},
+				s.Asked()[0].Latency, s.Asked()[1].CPUMHz = "normal", 0
+				return told
+			}},
 		{scenario: "gpudirect-done", mode: "gpudirect", edits: []string{"\nvms:", "\nqos: {lossless: pfc}\nvms:"}},
 		{scenario: "healthy", mode: "pvrdma", apply: all, wrong: func(s *world.State) (told []world.Event) {
 			for _, d := range s.Switches {
@@ -54,9 +59,10 @@ func TestE2EFixRowByRow(t *testing.T) {
 			}
 			return told
 		}},
-		{scenario: "rails", mode: "pvrdma", edits: []string{"ip: 192.168.50.11/24", "adapters: [{rail: rail-1, ip: 192.168.50.11/24}, {rail: rail-2, ip: 192.168.50.21/24}]",
-			"ip: 192.168.50.12/24", "adapters: [{rail: rail-1, ip: 192.168.50.12/24}, {rail: rail-2, ip: 192.168.50.22/24}]",
-			"ip: 192.168.50.13/24", "adapters: [{rail: rail-1, ip: 192.168.50.13/24}, {rail: rail-2, ip: 192.168.50.23/24}]"}},
+		{scenario: "rails", mode: "pvrdma",
+			edits: []string{"ip: 192.168.50.11/24", "adapters: [{rail: rail-1, ip: 192.168.50.11/24}, {rail: rail-2, ip: 192.168.50.21/24}]",
+				"ip: 192.168.50.12/24", "adapters: [{rail: rail-1, ip: 192.168.50.12/24}, {rail: rail-2, ip: 192.168.50.22/24}]",
+				"ip: 192.168.50.13/24", "adapters: [{rail: rail-1, ip: 192.168.50.13/24}, {rail: rail-2, ip: 192.168.50.23/24}]"}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			b := newBench(t, lab.Options{Scenario: c.scenario, Hosts: 3, VMs: 3, RebootTime: 100 * time.Millisecond})
@@ -97,7 +103,8 @@ func TestE2EFixRowByRow(t *testing.T) {
 				out, errs, code := inProcess(b.env, "check", "-f", file, "--fix", "--yes")
 				after := look()
 				for _, what := range slices.Sorted(maps.Keys(before)) {
-					if f, still := after[what]; still && (f.State() == checks.Fail || before[what].State() == checks.Warn) { // a hardware version is raised as far as needed
+					// a hardware version is raised as far as needed
+					if f, still := after[what]; still && (f.State() == checks.Fail || before[what].State() == checks.Warn) {
 						t.Errorf("%s is not fixed", what)
 					} else {
 						fixed[before[what].ID] = true

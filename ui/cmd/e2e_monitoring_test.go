@@ -71,7 +71,8 @@ func TestE2EMonitoring(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	good, bad := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "done"), serve(t, "--hosts", "2", "--vms", "2", "--scenario", "broken-firewall")
+	good, bad := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "done"), serve(t, "--hosts", "2", "--vms", "2", "--scenario",
+		"broken-firewall")
 	good.must(0, "generate", "monitoring", "--dir", dir, "--textfiles", documents, "--program", good.bin)
 	tool("", "systemd-analyze", "verify", "./rdma-setup-check@.service", "./rdma-setup-check@.timer")
 	tool("", "promtool", "check", "rules", "rdma-setup.rules.yml")

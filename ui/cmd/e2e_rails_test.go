@@ -19,7 +19,8 @@ import (
 func TestE2EEightRails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 3, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install", "measure: {latency: false}\nguest:\n  install")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install",
+		"measure: {latency: false}\nguest:\n  install")
 	b.must(0, "apply", "-f", file, "--yes")
 	var pf []string
 	b.lab.World().View(func(s *world.State) { pf = slices.Clone(s.Rails) })
@@ -70,7 +71,8 @@ func TestE2EEightRailsWithoutGPUs(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 2, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
-			file := edited(t, filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml"), "guest:\n  install", "measure: {latency: false, pairs: all}\nguest:\n  install")
+			file := edited(t, filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml"), "guest:\n  install",
+				"measure: {latency: false, pairs: all}\nguest:\n  install")
 			b.must(0, "apply", "-f", file, "--yes")
 			var pf []string
 			b.lab.World().View(func(s *world.State) { pf = slices.Clone(s.Rails) })
@@ -122,7 +124,8 @@ func TestE2EEightRailsWithoutGPUs(t *testing.T) {
 func TestE2EWholeCardsAreShared(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 4, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install", "measure: {latency: false}\nguest:\n  install")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install",
+		"measure: {latency: false}\nguest:\n  install")
 	file = edited(t, file, "nic: sriov", "nic: passthrough")
 	b.must(0, "apply", "-f", file, "--yes")
 	owner := map[string]string{}

@@ -191,7 +191,8 @@ func (s *site) facts() map[string]string {
 	s.retrieve(c, "DistributedVirtualSwitch", &switches, "name", "config")
 	for _, sw := range switches {
 		if cfg, ok := sw.Config.(*types.VMwareDVSConfigInfo); ok {
-			out["dvs "+sw.Name] = fmt.Sprintf("mtu %d version %s nioc %v members %d", cfg.MaxMtu, cfg.ProductInfo.Version, cfg.NetworkResourceManagementEnabled, len(cfg.Host))
+			out["dvs "+sw.Name] = fmt.Sprintf("mtu %d version %s nioc %v members %d", cfg.MaxMtu, cfg.ProductInfo.Version,
+				cfg.NetworkResourceManagementEnabled, len(cfg.Host))
 		}
 	}
 	s.hostFacts(c, out)
@@ -225,7 +226,8 @@ func (s *site) retrieve(c *govmomi.Client, kind string, into any, props ...strin
 func (s *site) hostFacts(c *govmomi.Client, out map[string]string) {
 	s.t.Helper()
 	var hosts []mo.HostSystem
-	s.retrieve(c, "HostSystem", &hosts, "name", "config.firewall", "config.network", "configManager.advancedOption", "runtime.inMaintenanceMode")
+	s.retrieve(c, "HostSystem", &hosts, "name", "config.firewall", "config.network", "configManager.advancedOption",
+		"runtime.inMaintenanceMode")
 	for _, h := range hosts {
 		for _, r := range h.Config.Firewall.Ruleset {
 			if r.Key == "pvrdma" {
@@ -235,7 +237,8 @@ func (s *site) hostFacts(c *govmomi.Client, out map[string]string) {
 		for _, p := range h.Config.Network.ProxySwitch {
 			out["host "+h.Name+" member of "+p.DvsName] = strings.Join(p.Pnic, ",")
 		}
-		res, err := methods.QueryOptions(context.Background(), c, &types.QueryOptions{This: *h.ConfigManager.AdvancedOption, Name: "Net.PVRDMAVmknic"})
+		res, err := methods.QueryOptions(context.Background(), c, &types.QueryOptions{This: *h.ConfigManager.AdvancedOption,
+			Name: "Net.PVRDMAVmknic"})
 		if err != nil || len(res.Returnval) != 1 {
 			s.t.Fatalf("%s: Net.PVRDMAVmknic: %v", h.Name, err)
 		}
@@ -252,7 +255,8 @@ func (s *site) vmFacts(c *govmomi.Client, groups map[string]string, out map[stri
 		out["vm "+v.Name+" power"] = string(v.Runtime.PowerState)
 		out["vm "+v.Name+" hardware"] = v.Config.Version
 		locked := v.Config.MemoryReservationLockedToMax
-		out["vm "+v.Name+" memory"] = fmt.Sprintf("locked %t reserved %d of %d", locked != nil && *locked, *v.Config.MemoryAllocation.Reservation, v.Config.Hardware.MemoryMB)
+		out["vm "+v.Name+" memory"] = fmt.Sprintf("locked %t reserved %d of %d", locked != nil && *locked, *v.Config.MemoryAllocation.Reservation,
+			v.Config.Hardware.MemoryMB)
 		var cards []string
 		for _, d := range v.Config.Hardware.Device {
 			nic, ok := d.(types.BaseVirtualEthernetCard)
@@ -283,7 +287,8 @@ func (s *site) guestFacts(out map[string]string) {
 				out["guest "+v.Name+" "+name] = sum
 			}
 		}
-		out["guest "+v.Name+" packages"] = s.guest(v, `if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\n' | grep '^ii'; else rpm -qa; fi | sort`)
+		out["guest "+v.Name+" packages"] = s.guest(v,
+			`if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\n' | grep '^ii'; else rpm -qa; fi | sort`)
 		mods := strings.Fields(s.guest(v, `cut -d ' ' -f 1 /proc/modules`))
 		slices.Sort(mods)
 		out["guest "+v.Name+" modules"] = strings.Join(mods, " ")
@@ -330,7 +335,8 @@ func (s *site) tryGuest(v answers.VM, command string) (string, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cfg := &ssh.ClientConfig{User: v.Guest.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 10 * time.Second}
+	cfg := &ssh.ClientConfig{User: v.Guest.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		Timeout: 10 * time.Second}
 	c, err := ssh.Dial("tcp", net.JoinHostPort(v.Guest.Address, fmt.Sprint(v.Guest.Port)), cfg)
 	if err != nil {
 		return "", err
@@ -355,7 +361,8 @@ func (s *site) shutFirewall(name string) {
 		if h.Name != name {
 			continue
 		}
-		if _, err := methods.DisableRuleset(context.Background(), c, &types.DisableRuleset{This: *h.ConfigManager.FirewallSystem, Id: "pvrdma"}); err != nil {
+		if _, err := methods.DisableRuleset(context.Background(), c, &types.DisableRuleset{This: *h.ConfigManager.FirewallSystem,
+			Id: "pvrdma"}); err != nil {
 			s.t.Fatal(err)
 		}
 		return

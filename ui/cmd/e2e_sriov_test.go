@@ -78,7 +78,8 @@ func (s *site) hardwareFacts() map[string]string {
 		out["host "+h.Name+" power"] = h.Config.PowerSystemInfo.CurrentPolicy.ShortName
 		for _, d := range h.Config.PciPassthruInfo {
 			if pf, is := d.(*types.HostSriovInfo); is {
-				out["host "+h.Name+" "+pf.Id] = fmt.Sprintf("%d of %d VFs, %d asked for", pf.NumVirtualFunction, pf.MaxVirtualFunctionSupported, pf.NumVirtualFunctionRequested)
+				out["host "+h.Name+" "+pf.Id] = fmt.Sprintf("%d of %d VFs, %d asked for", pf.NumVirtualFunction, pf.MaxVirtualFunctionSupported,
+					pf.NumVirtualFunctionRequested)
 			}
 		}
 		for _, svc := range h.Config.Service.Service {
@@ -216,7 +217,8 @@ func TestE2ESRIOVHostThatNeverReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, said := s.must(5, "apply", "-f", file, "--yes")
-	if !strings.Contains(said, "esx-02: reboot: the host has not come back within 1m0s") || !strings.Contains(said, "because esx-02 failed in its wave") {
+	if !strings.Contains(said, "esx-02: reboot: the host has not come back within 1m0s") ||
+		!strings.Contains(said, "because esx-02 failed in its wave") {
 		t.Errorf("it does not say so:\n%s", tail(said))
 	}
 	var log outages
@@ -275,7 +277,8 @@ func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
 	if slices.ContainsFunc(addrs, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && !n.IP.IsLoopback() }) {
 		code = 3
 	}
-	if _, said := s.must(code, "plan", "-f", s.answers("sriov")); code == 3 && !strings.Contains(said, "runs jump-01, on which rdma-setup runs, and has to reboot") {
+	if _, said := s.must(code, "plan", "-f", s.answers("sriov")); code == 3 &&
+		!strings.Contains(said, "runs jump-01, on which rdma-setup runs, and has to reboot") {
 		t.Errorf("it does not say so:\n%s", tail(said))
 	}
 }
@@ -283,7 +286,8 @@ func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
 func TestE2ESRIOVRefusals(t *testing.T) {
 	t.Parallel()
 	for scenario, want := range map[string]string{
-		"sriov-lockdown": "lockdown mode", "sriov-acceptance": "accepts only VMwareCertified and above", "sriov-image-draft": "edits its image; that draft stays as it is",
+		"sriov-lockdown": "lockdown mode", "sriov-acceptance": "accepts only VMwareCertified and above",
+		"sriov-image-draft": "edits its image; that draft stays as it is",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,8 @@ import (
 // nothing to do, and the rollback leaves nothing on the guests' disks.
 func TestE2ESRIOVOnEverySystem(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--hosts", "3", "--vms", "6", "--scenario", "sriov-ready", "--systems", "debian-12,rhel-8,rhel-9,centos-8,ubuntu-22.04,rocky-9")
+	s := serve(t, "--hosts", "3", "--vms", "6", "--scenario", "sriov-ready", "--systems",
+		"debian-12,rhel-8,rhel-9,centos-8,ubuntu-22.04,rocky-9")
 	start := s.hardwareFacts()
 	file := s.answers("sriov")
 	text, err := os.ReadFile(file)
@@ -28,7 +29,9 @@ func TestE2ESRIOVOnEverySystem(t *testing.T) {
 	passed(t, out, 12)
 	for _, v := range s.guests() {
 		s.restart(v)
-		if got := s.guest(v, "ibv_devinfo; cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos; /usr/sbin/ip -o addr show"); !strings.Contains(got, "PORT_ACTIVE") ||
+		if got := s.guest(v,
+			"ibv_devinfo; cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos; /usr/sbin/ip -o addr show"); !strings.Contains(got,
+			"PORT_ACTIVE") ||
 			!strings.Contains(got, "active_mtu:\t\t4096") || !strings.Contains(got, "\n106\n") || !strings.Contains(got, "192.168.50.") {
 			t.Errorf("%s after a reboot:\n%s", v.Name, got)
 		}

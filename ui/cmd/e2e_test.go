@@ -367,7 +367,8 @@ func TestE2EStockSimulatorHasNoRoCE(t *testing.T) {
 	defer srv.Close()
 	s := serve(t, "--hosts", "1", "--vms", "1")
 	password, _ := srv.URL.User.Password()
-	s.env = append(s.env, "GOVC_URL="+srv.URL.Scheme+"://"+srv.URL.Host+srv.URL.Path, "GOVC_USERNAME="+srv.URL.User.Username(), "GOVC_PASSWORD="+password, "GOVC_INSECURE=1", "GOVC_TLS_CA_CERTS=")
+	s.env = append(s.env, "GOVC_URL="+srv.URL.Scheme+"://"+srv.URL.Host+srv.URL.Path, "GOVC_USERNAME="+srv.URL.User.Username(),
+		"GOVC_PASSWORD="+password, "GOVC_INSECURE=1", "GOVC_TLS_CA_CERTS=")
 	_, errs := s.must(3, "discover")
 	if !strings.Contains(errs, "can carry RDMA") || !strings.Contains(errs, "nvmxnet3") {
 		t.Errorf("it does not say what it saw:\n%s", errs)

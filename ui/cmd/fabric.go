@@ -180,13 +180,15 @@ func (f *fabric) Expected(a *answers.Answers, p *plan.Plan) time.Duration {
 }
 
 // Apply implements live.Fabric.
-func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote, sink engine.Sink) (engine.Result, error) {
+func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote,
+	sink engine.Sink) (engine.Result, error) {
 	f.last.plan = p
 	return carryOut(ctx, f.s, a, f.last, planFlags{remote: remote}, stop, sink)
 }
 
 // Measure implements live.Fabric.
-func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{},
+	progress func(perftest.Progress)) ([]perftest.Measurement, error) {
 	f.s.Stop = stop
 	all, err := f.s.Measure(ctx, a, nil, a.Measure.Pairs, progress)
 	loads := perftest.Loads(a.Measure.Load)
@@ -212,7 +214,8 @@ func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error 
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil
 	}
-	return backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.",
+	return backends.Errorf(backends.KindRefused, "",
+		"Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.",
 		"the fabric was not loaded: the load would cost more than you agreed to")
 }
 
@@ -223,7 +226,8 @@ func (f *fabric) Loads(a *answers.Answers, inv *backends.Inventory) []perftest.L
 }
 
 // Report implements live.Fabric.
-func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
+func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding,
+	measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
 	f.s.KeepLab(res.Status.Exit())
 	after := lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured)

@@ -42,7 +42,8 @@ func (f *fabric) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inv
 		found = catalogue.Run(ctx, facts, checks.Selection{Uses: own.Uses()})
 	} else {
 		found = preflight(ctx, f.s, &own, inv, planFlags{})
-		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+" can be")
+		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+
+			" can be")
 	}
 	c := checkedOf(f.s, &own, inv, found, nil)
 	c.report.Notes = notes

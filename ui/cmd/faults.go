@@ -23,8 +23,10 @@ func faultRules(texts []string) ([]fault.Rule, error) {
 			continue // the API of images: its operations are no methods, and its errors are texts
 		}
 		if r.Method != "" && r.Method != "*" && !lab.IsMethod(r.Method) {
-			return nil, console.Usage(console.Meant(r.Method, methodsThatChange, "%s?", "use a method of the vSphere Web Services API, such as RebootHost_Task"),
-				"fault rule %q: vCenter has no method %s", r.Rule, r.Method)
+			return nil,
+				console.Usage(console.Meant(r.Method, methodsThatChange, "%s?",
+					"use a method of the vSphere Web Services API, such as RebootHost_Task"),
+					"fault rule %q: vCenter has no method %s", r.Rule, r.Method)
 		}
 		name := r.Arg
 		switch r.Do {
@@ -35,8 +37,10 @@ func faultRules(texts []string) ([]fault.Rule, error) {
 			continue
 		}
 		if !lab.IsFault(name) {
-			return nil, console.Usage(console.Meant(name, usualFaults, "%s?", "use a fault of the vSphere Web Services API, such as NoPermission; do=task-error:TEXT fails a task with any text"),
-				"fault rule %q: vSphere has no fault %s", r.Rule, name)
+			return nil,
+				console.Usage(console.Meant(name, usualFaults, "%s?",
+					"use a fault of the vSphere Web Services API, such as NoPermission; do=task-error:TEXT fails a task with any text"),
+					"fault rule %q: vSphere has no fault %s", r.Rule, name)
 		}
 	}
 	return rules.All(), nil

@@ -40,7 +40,8 @@ func TestFixAppliesAutomaticFixesAndCanBeRolledBack(t *testing.T) {
 	if code != 0 || doc.Status != "ok" || doc.Counts["fail"] != 0 || closed() != 0 {
 		t.Errorf("exit %d %s %v, %d rulesets closed\n%s", code, doc.Status, doc.Counts, closed(), errs)
 	}
-	if code, out, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS"); code != 0 || !strings.Contains(errs, "nothing to fix") || !strings.HasPrefix(out, "RDMA OK") {
+	if code, out, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS"); code != 0 || !strings.Contains(errs, "nothing to fix") ||
+		!strings.HasPrefix(out, "RDMA OK") {
 		t.Errorf("again: exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := b.run("rollback", "--yes"); code != 0 || closed() != 1 {
@@ -56,7 +57,8 @@ func TestFixDoesNoMoreThanTheFindingsAskFor(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	b.lab.World().View(func(s *world.State) {
-		if s.Hosts[0].Ruleset("pvrdma").Enabled || !s.Hosts[1].Ruleset("pvrdma").Enabled || len(s.Switches) > 0 || s.Hosts[1].Options["Net.PVRDMAVmknic"] != "" {
+		if s.Hosts[0].Ruleset("pvrdma").Enabled || !s.Hosts[1].Ruleset("pvrdma").Enabled || len(s.Switches) > 0 ||
+			s.Hosts[1].Options["Net.PVRDMAVmknic"] != "" {
 			t.Errorf("rulesets %t and %t, %d switches", s.Hosts[0].Ruleset("pvrdma").Enabled, s.Hosts[1].Ruleset("pvrdma").Enabled, len(s.Switches))
 		}
 	})

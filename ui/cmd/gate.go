@@ -46,7 +46,8 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 // waves happens once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
-	wait := backends.Poll{What: "wait until nothing speaks against it", Target: w.Next[0].Name, Limit: g.s.Env.Wait(g.limit), Every: time.Second / 4, Most: gateLook}
+	wait := backends.Poll{What: "wait until nothing speaks against it", Target: w.Next[0].Name, Limit: g.s.Env.Wait(g.limit),
+		Every: time.Second / 4, Most: gateLook}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		held, err := g.holds(ctx, w)
 		if err != nil || len(held) == 0 {
@@ -142,7 +143,8 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 		return nil, err
 	}
 	for _, a := range others {
-		if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") || strings.Contains(what, "consolidate") {
+		if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") ||
+			strings.Contains(what, "consolidate") {
 			held = append(held, fmt.Sprintf("%s: %s", a.Target.Name, a))
 		}
 	}
@@ -166,7 +168,8 @@ func (g *gate) unplugged(ctx context.Context, w engine.Wave, now map[backends.Re
 	for _, t := range w.Next {
 		delete(g.connected, t)
 	}
-	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.connected[t] })
+	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier),
+		func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.connected[t] })
 	g.mu.Unlock()
 	lost, err := g.s.VC.Unplugged(ctx, vms)
 	if err != nil {
@@ -181,7 +184,8 @@ func (g *gate) unplugged(ctx context.Context, w engine.Wave, now map[backends.Re
 			held = append(held, t.Name+" is not running")
 		case !read:
 		case len(labels) > 0:
-			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(labels, ", "), t.Name))
+			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)",
+				strings.Join(labels, ", "), t.Name))
 		default:
 			g.connected[t] = true
 		}
@@ -239,7 +243,8 @@ const leftRunning = 2 * time.Minute
 const passing = 30 * time.Second
 
 // among calls busy for no other targets than these.
-func among(these []backends.Ref, busy func(context.Context, []backends.Ref) (map[backends.Ref]error, error)) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+func among(these []backends.Ref, busy func(context.Context, []backends.Ref) (map[backends.Ref]error, error)) func(context.Context,
+	[]backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
 		some := slices.DeleteFunc(slices.Clone(targets), func(t backends.Ref) bool { return !slices.Contains(these, t) })
 		if len(some) == 0 {
@@ -251,7 +256,8 @@ func among(these []backends.Ref, busy func(context.Context, []backends.Ref) (map
 
 // busy returns the activities of others on targets: if the shared lock was lost, all targets count as in use. again: an earlier
 // attempt may have left tasks running.
-func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+func busy(s *session.Session, shared *sharedLock, vcenter string,
+	again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
 		if err := shared.renew(ctx); backends.KindOf(err) == backends.KindConflict {
 			out := map[backends.Ref]error{}
@@ -307,12 +313,15 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 
 // conflict returns the error for a target in use. earlier: an earlier attempt of this account may have started it.
 func conflict(a vsphere.Activity, earlier bool) error {
-	who, hint := "somebody else is working on this target", "Wait until it has finished, or agree with the other operator who continues. Then run rdma-setup resume."
+	who, hint := "somebody else is working on this target",
+		"Wait until it has finished, or agree with the other operator who continues. Then run rdma-setup resume."
 	switch {
 	case a.Shut:
-		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then run rdma-setup resume."
+		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then " +
+			"run rdma-setup resume."
 	case earlier:
-		who, hint = "an earlier attempt, or somebody who uses the same account, is working on this target", "Wait until the task has ended in vCenter, then run the same command again."
+		who, hint = "an earlier attempt, or somebody who uses the same account, is working on this target",
+			"Wait until the task has ended in vCenter, then run the same command again."
 	}
 	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "%s: %s", who, a)
 }

@@ -31,7 +31,8 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 	b.hurry()
 	for _, args := range [][]string{{"apply", "-f", file, "--yes"}, {"resume", "--yes"}} {
 		_, said := b.must(5, args...)
-		for _, want := range []string{"waiting  ", "the HA agent of esx-01 is not back (initializationError)", "not taken out of service, because"} {
+		for _, want := range []string{"waiting  ", "the HA agent of esx-01 is not back (initializationError)",
+			"not taken out of service, because"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s does not say %q:\n%s", args[0], want, said)
 			}
@@ -64,7 +65,9 @@ func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", 0), Name: "nvds-overlay", Uplinks: []string{"vmnic3"}})
 			h.Problems, h.ProblemsLater = before, after
 		})
-		return b, []string{"apply", "-f", edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}"), "--yes"}
+		return b,
+			[]string{"apply", "-f", edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}"),
+				"--yes"}
 	}
 	for problem, says := range problems {
 		t.Run(string(problem), func(t *testing.T) {
@@ -97,7 +100,8 @@ func TestBackupHoldsItsVM(t *testing.T) {
 	}
 	backup(world.Snapshot{ID: 1, Name: "VEEAM BACKUP TEMPORARY SNAPSHOT"}) // Veeam KB 1790
 	b.hurry()
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
 	_, said := b.must(5, "apply", "-f", file, "--yes")
 	if want := `a backup reads the snapshot "VEEAM BACKUP TEMPORARY SNAPSHOT" of vm-01`; !strings.Contains(said, want) {
 		t.Errorf("it does not say %q:\n%s", want, said)
@@ -111,8 +115,10 @@ func TestBackupHoldsItsVM(t *testing.T) {
 // the task too, then the run continues without input. The preflight would have refused a task that was already running.
 func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect", "method=CreateSnapshot_Task,do=task-stay"}})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond,
+		Faults: []string{"vm=vm-01,do=disconnect", "method=CreateSnapshot_Task,do=task-stay"}})
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	file = edited(t, file, "guest: {", "guest: {manage: false, ")
 	said := newReader()
 	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes")
@@ -143,7 +149,8 @@ func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	file = edited(t, file, "guest: {", "guest: {manage: false, ")
 	said := newReader()
 	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes")
@@ -173,8 +180,8 @@ func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
 	}
 }
 
-// TestGuestFirstMetInTheRun: a VM that is off when the run is planned has a file that decides for any adapter. The guest is refused with its
-// name when it is first met, and nothing is written there; the other VM is set up.
+// TestGuestFirstMetInTheRun: a VM that is off when the run is planned has a file that decides for any adapter. The guest is refused with
+// its name when it is first met, and nothing is written there; the other VM is set up.
 func TestGuestFirstMetInTheRun(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
@@ -192,7 +199,8 @@ func TestGuestFirstMetInTheRun(t *testing.T) {
 	if err := b.lab.World().PowerOff("vm-01"); err != nil {
 		t.Fatal(err)
 	}
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	_, said := b.must(5, "apply", "-f", file, "--yes")
 	if !strings.Contains(said, "vm-01: /etc/netplan/10-all.yaml: it decides for") {
 		t.Errorf("no file is named:\n%s", said)
@@ -206,7 +214,8 @@ func TestGuestFirstMetInTheRun(t *testing.T) {
 func TestVMThatGoesOffWhileItIsReadHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	file = edited(t, file, "guest: {", "guest: {manage: false, ")
 	proxy := between(t, *b.lab.URL())
 	b.env["GOVC_TLS_CA_CERTS"] = proxy.ca
@@ -260,7 +269,8 @@ func TestAdapterThatDoesNotConnectHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
 	b.hurry()
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
 	file = edited(t, file, "guest: {", "guest: {manage: false, ")
 	for _, args := range [][]string{{"apply", "-f", file, "--yes"}, {"resume", "--yes"}} {
 		_, said := b.must(5, args...)

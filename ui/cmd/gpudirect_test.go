@@ -92,7 +92,8 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 		t.Fatalf("the guide's size for an 80 GB card: exit %d\n%s%s", code, out, errs)
 	}
 	out, errs, code = inProcess(env, "apply", "-f", guide, "--yes", "--skip", "VM-MMIO-SIZE-024")
-	if said := out + errs; code != 5 || !strings.Contains(said, "firmware found no room") || !strings.Contains(said, "64bitMMIOSizeGB to 256 at least") {
+	if said := out + errs; code != 5 || !strings.Contains(said, "firmware found no room") ||
+		!strings.Contains(said, "64bitMMIOSizeGB to 256 at least") {
 		t.Fatalf("forced: exit %d\n%s", code, said)
 	}
 	back := func(after string) {
@@ -117,7 +118,8 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 // Configurations that cannot work are refused before anything is written, with a suggestion.
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{
-		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01 (powered on", "gpudirect-vgpu": "vGPU grid_a100d-40c",
+		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01 (powered on",
+		"gpudirect-vgpu": "vGPU grid_a100d-40c",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
@@ -139,7 +141,8 @@ func TestGPUDirectSplitIsRefusedBeforeReboots(t *testing.T) {
 	if code != 3 || !strings.Contains(errs, "different root complexes") || !strings.Contains(errs, "--skip HOST-GPU-ROOT-016") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--skip", "HOST-GPU-ROOT-016"); code != 0 || !strings.Contains(out, "HOST-GPU-ROOT-016 skipped") {
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--skip", "HOST-GPU-ROOT-016"); code != 0 ||
+		!strings.Contains(out, "HOST-GPU-ROOT-016 skipped") {
 		t.Errorf("skipped: exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -148,7 +151,8 @@ func TestGPUDirectSplitIsRefusedBeforeReboots(t *testing.T) {
 func TestGPUInAnotherVMIsNamed(t *testing.T) {
 	env, file := gpuLab(t, "gpu-other-vm")
 	_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-	for _, want := range []string{"the RDMA card at 0000:3b:00.0 belongs to render-01 (powered off, in /DC/vm/Rendering)", "the GPU at 0000:3c:00.0 belongs to render-01", "remove the device from render-01"} {
+	for _, want := range []string{"the RDMA card at 0000:3b:00.0 belongs to render-01 (powered off, in /DC/vm/Rendering)",
+		"the GPU at 0000:3c:00.0 belongs to render-01", "remove the device from render-01"} {
 		if code != 3 || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, want %q:\n%s", code, want, errs)
 		}
@@ -163,12 +167,14 @@ func TestGPUInAnotherVMIsNamed(t *testing.T) {
 func TestHGXBoards(t *testing.T) {
 	for scenario, want := range map[string]struct{ board, profile string }{
 		"hgx-h100": {"HGX H100 baseboard (Hopper, 8 GPUs, NVSwitches 0000:c9:00.0", "grid_h100xm-80c"},
-		"hgx-b200": {"HGX B200 baseboard (Blackwell, 8 GPUs, NVSwitches behind ConnectX-7 functions 0000:c9:00.0 0000:c9:00.1", "grid_b200x-180c"},
+		"hgx-b200": {"HGX B200 baseboard (Blackwell, 8 GPUs, NVSwitches behind ConnectX-7 functions 0000:c9:00.0 0000:c9:00.1",
+			"grid_b200x-180c"},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
 			_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-			for _, say := range []string{want.board, "GPU passthrough is not supported on systems with NVSwitch under VMware vSphere", "NVIDIA AI Enterprise 8.0", "(" + want.profile + ")", "this host lists Nvidia:2@" + want.profile + "%NVLink"} {
+			for _, say := range []string{want.board, "GPU passthrough is not supported on systems with NVSwitch under VMware vSphere",
+				"NVIDIA AI Enterprise 8.0", "(" + want.profile + ")", "this host lists Nvidia:2@" + want.profile + "%NVLink"} {
 				if code != 3 || !strings.Contains(errs, say) {
 					t.Errorf("exit %d, want %q:\n%s", code, say, errs)
 				}
@@ -198,7 +204,8 @@ func TestHGXBoards(t *testing.T) {
 func TestGPUBesidePVRDMA(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
+	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(),
+		RebootTime: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +221,8 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 		if seen.pvrdma != 1 || !slices.Equal(seen.fixed, []string{"0000:3c:00.0"}) {
 			t.Errorf("%s: %+v", vm, seen)
 		}
-		if seen.extra["pciPassthru.64bitMMIOSizeGB"] != "256" || seen.extra["pciPassthru.use64bitMMIO"] != "TRUE" || seen.extra["pciPassthru.allowP2P"] != "" {
+		if seen.extra["pciPassthru.64bitMMIOSizeGB"] != "256" || seen.extra["pciPassthru.use64bitMMIO"] != "TRUE" ||
+			seen.extra["pciPassthru.allowP2P"] != "" {
 			t.Errorf("%s: %v", vm, seen.extra)
 		}
 	}
@@ -262,12 +270,14 @@ func TestVGPUBesideCard(t *testing.T) {
 		"grid_a100-40c, count: 1":  "esx-01 offers no vGPU grid_a100-40c",
 		"grid_a100d-80c, count: 2": "esx-01 has no room for 1 of 2 vGPUs that are asked for there (grid_a100d-80c): 1 GPUs serve for vGPUs",
 	} {
-		if _, errs, code := inProcess(env, "plan", "-f", edited(t, file, "grid_a100d-80c, count: 1", wish)); code != 3 || !strings.Contains(errs, want) {
+		if _, errs, code := inProcess(env, "plan", "-f", edited(t, file, "grid_a100d-80c, count: 1", wish)); code != 3 ||
+			!strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d\n%s", wish, code, errs)
 		}
 	}
 	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-	if code != 0 || !strings.Contains(out, "% of host memory's") || strings.Contains(out, "HOST-PT-ACTIVE-013") || strings.Contains(out, "HOST-GPU-GFX-018") {
+	if code != 0 || !strings.Contains(out, "% of host memory's") || strings.Contains(out, "HOST-PT-ACTIVE-013") ||
+		strings.Contains(out, "HOST-GPU-GFX-018") {
 		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
 	}
 	for _, vm := range []string{"vm-01", "vm-02"} {
@@ -279,7 +289,8 @@ func TestVGPUBesideCard(t *testing.T) {
 			t.Errorf("%s: %v", vm, seen.extra)
 		}
 	}
-	out, _, _ = inProcess(env, "check", "-f", file, "--only", "GST-VGPULIC-038,GST-VGPUDRV-041,HOST-GPU-GFX-018,HOST-VGPUMGR-019", "-o", "json")
+	out, _, _ = inProcess(env, "check", "-f", file, "--only", "GST-VGPULIC-038,GST-VGPUDRV-041,HOST-GPU-GFX-018,HOST-VGPUMGR-019", "-o",
+		"json")
 	if strings.Count(out, `"status": "pass"`) != 8 {
 		t.Errorf("license, drivers and graphics type:\n%s", out)
 	}
@@ -310,7 +321,8 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 		t.Fatal(err)
 	}
 	var is mo.VirtualMachine
-	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig", "config.deviceGroups"}, &is); err != nil {
+	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig", "config.deviceGroups"},
+		&is); err != nil {
 		t.Fatal(err)
 	}
 	out := foreign{extra: map[string]string{}}
@@ -331,7 +343,8 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 		for _, g := range is.Config.DeviceGroups.DeviceGroup {
 			text := g.(*types.VirtualMachineVirtualDeviceGroupsVendorDeviceGroup).DeviceGroupName
 			for _, d := range is.Config.Hardware.Device {
-				if in := d.GetVirtualDevice().DeviceGroupInfo; in != nil && in.GroupInstanceKey == g.GetVirtualMachineVirtualDeviceGroupsDeviceGroup().GroupInstanceKey {
+				if in := d.GetVirtualDevice().DeviceGroupInfo; in != nil &&
+					in.GroupInstanceKey == g.GetVirtualMachineVirtualDeviceGroupsDeviceGroup().GroupInstanceKey {
 					text += fmt.Sprintf(" %d/%d", in.GroupInstanceKey, in.SequenceId)
 				}
 			}
@@ -365,7 +378,8 @@ func TestLabAnswersNameTheExitCodeOfGPUScenarios(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
 	for _, scenario := range lab.Scenarios() {
-		if !strings.HasPrefix(scenario, "gpu") && !strings.HasPrefix(scenario, "hgx") && scenario != "nouveau" && !strings.HasPrefix(scenario, "vgpu") || strings.Contains(scenario, "broken") {
+		if !strings.HasPrefix(scenario, "gpu") && !strings.HasPrefix(scenario, "hgx") && scenario != "nouveau" &&
+			!strings.HasPrefix(scenario, "vgpu") || strings.Contains(scenario, "broken") {
 			continue
 		}
 		l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir()})

@@ -43,7 +43,8 @@ func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
 	go s.follow(tty)
 	for _, page := range []struct{ shows, keys string }{
 		{"vCenter address", "\r\r"}, {"Which hosts should be set up", "\r"}, {"How should the guests", "\r"}, {"Which pNIC of each host", "\r"},
-		{"Distributed switch", "\r\r\r\r\r"}, {"Which VMs get an RDMA", "\r"}, {"Nothing prevents the setup", "\r"}, {"Scroll to the end", "\x1b[F"},
+		{"Distributed switch", "\r\r\r\r\r"}, {"Which VMs get an RDMA", "\r"}, {"Nothing prevents the setup", "\r"},
+		{"Scroll to the end", "\x1b[F"},
 		{"Type yes, then Enter", "yes\r"}, {"Next steps", ""},
 	} {
 		limit := time.After(time.Minute)
@@ -67,7 +68,8 @@ func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
-	if text, err := os.ReadFile(errs.Name()); err != nil || !strings.Contains(string(text), "backups and manual undo steps: ") || !strings.Contains(string(text), "undo    rdma-setup rollback ") {
+	if text, err := os.ReadFile(errs.Name()); err != nil || !strings.Contains(string(text), "backups and manual undo steps: ") ||
+		!strings.Contains(string(text), "undo    rdma-setup rollback ") {
 		t.Errorf("stderr after it: %q, %v", text, err)
 	}
 }

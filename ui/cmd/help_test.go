@@ -79,7 +79,8 @@ func TestHelpOfCommands(t *testing.T) {
 			t.Errorf("help %s: exit %d, %s", word, code, errs)
 		}
 	}
-	if out, _, _ := inProcess(nil, "__complete", "help", "tr"); !strings.Contains(out, "troubleshooting\t") || !strings.Contains(out, "generate\t") {
+	if out, _, _ := inProcess(nil, "__complete", "help", "tr"); !strings.Contains(out, "troubleshooting\t") ||
+		!strings.Contains(out, "generate\t") {
 		t.Errorf("completion of help: %s", out)
 	}
 }
@@ -102,7 +103,8 @@ func TestEveryCommandHasExamples(t *testing.T) {
 		n := 0
 		for line := range strings.Lines(list) {
 			words, err := shell.Fields(strings.Split(line, " > ")[0], nil)
-			if err != nil || len(words) == 0 || words[0] != "rdma-setup" || !strings.HasPrefix(strings.Join(words[1:], " "), strings.Join(path, " ")) && path[0] != "collect" {
+			if err != nil || len(words) == 0 || words[0] != "rdma-setup" ||
+				!strings.HasPrefix(strings.Join(words[1:], " "), strings.Join(path, " ")) && path[0] != "collect" {
 				t.Errorf("%v: %q: %v", path, line, err)
 				continue
 			}
@@ -123,7 +125,8 @@ func TestEveryCommandHasExamples(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"apply", "attach", "bench", "check", "collect", "deploy", "discover", "generate", "lab", "man", "mmio", "parse", "plan",
+	for _, name := range []string{"apply", "attach", "bench", "check", "collect", "deploy", "discover", "generate", "lab", "man", "mmio",
+		"parse", "plan",
 		"rehearse", "report", "resume", "rollback", "runs", "schema", "version"} {
 		walk([]string{name})
 	}

@@ -37,7 +37,8 @@ func TestHostFactsInChecks(t *testing.T) {
 	b := newBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
 	for i, host := range []string{"esx-01", "esx-02"} {
 		b.change(world.Event{What: world.HostHardware, Host: host}, func(s *world.State) {
-			s.Hosts[i].PCI = append(s.Hosts[i].PCI, &world.PCIDevice{Address: "0000:00:14.0", Class: 0x0c03, Vendor: 0x8086, Device: 0xa1af, PassthruCapable: true, PassthruEnabled: true})
+			s.Hosts[i].PCI = append(s.Hosts[i].PCI, &world.PCIDevice{Address: "0000:00:14.0", Class: 0x0c03, Vendor: 0x8086, Device: 0xa1af,
+				PassthruCapable: true, PassthruEnabled: true})
 		})
 	}
 	type row struct {
@@ -82,7 +83,8 @@ func TestFirmwareIsReadOnlyIfSSHRuns(t *testing.T) {
 	}
 	rows := func(flags ...string) map[string]checks.Finding {
 		t.Helper()
-		_, out, errs := b.run(append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "-o", "json", "--only", "HOST-SRIOVEN-009,HOST-PNIC-PSID-008,HOST-NUMVFS-008,HOST-PNIC-PCIE-010,HOST-SECBOOT-013,HOST-INTR-015"}, flags...)...)
+		_, out, errs := b.run(append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "-o", "json", "--only",
+			"HOST-SRIOVEN-009,HOST-PNIC-PSID-008,HOST-NUMVFS-008,HOST-PNIC-PCIE-010,HOST-SECBOOT-013,HOST-INTR-015"}, flags...)...)
 		var doc struct{ Results []checks.Finding }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatalf("%v: %s", err, errs)
@@ -99,16 +101,20 @@ func TestFirmwareIsReadOnlyIfSSHRuns(t *testing.T) {
 		}
 	}
 	b.lab.World().View(func(s *world.State) {
-		s.Hosts[0].KernelLog = []string{s.Hosts[0].BootTime.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") + " cpu3:2097)Out of interrupt vectors: of the boot before"}
+		s.Hosts[0].KernelLog = []string{s.Hosts[0].BootTime.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") +
+			" cpu3:2097)Out of interrupt vectors: of the boot before"}
 	})
 	found := rows("--esxi-shell")
-	for row, want := range map[string]string{"HOST-SRIOVEN-009 esx-01": "SRIOV_EN is on now", "HOST-PNIC-PSID-008 esx-01": "PSID MT_", "HOST-NUMVFS-008 esx-01": "NUM_OF_VFS is",
-		"HOST-PNIC-PCIE-010 esx-01": "PCIe Gen3 x16 carries 126 Gbps, the port runs at 100", "HOST-SECBOOT-013 esx-01": "secure boot is off", "HOST-INTR-015 esx-01": "vmkernel.log"} {
+	for row, want := range map[string]string{"HOST-SRIOVEN-009 esx-01": "SRIOV_EN is on now", "HOST-PNIC-PSID-008 esx-01": "PSID MT_",
+		"HOST-NUMVFS-008 esx-01":    "NUM_OF_VFS is",
+		"HOST-PNIC-PCIE-010 esx-01": "PCIe Gen3 x16 carries 126 Gbps, the port runs at 100", "HOST-SECBOOT-013 esx-01": "secure boot is off",
+		"HOST-INTR-015 esx-01": "vmkernel.log"} {
 		if f := found[row]; f.Status != checks.Pass || !strings.Contains(f.Evidence, want) {
 			t.Errorf("%s: %s %q", row, f.Status, f.Evidence)
 		}
 	}
-	if f := found["HOST-SRIOVEN-009 esx-02"]; f.Status != checks.Unknown || f.Quiet || !strings.Contains(f.Evidence, "check does not start it") {
+	if f := found["HOST-SRIOVEN-009 esx-02"]; f.Status != checks.Unknown || f.Quiet ||
+		!strings.Contains(f.Evidence, "check does not start it") {
 		t.Errorf("a closed shell: %+v", f)
 	}
 	running := false
@@ -129,7 +135,8 @@ func TestParametersPendingAReboot(t *testing.T) {
 	state := filepath.Join(b.env["XDG_STATE_HOME"], "rdma-setup")
 	keep := func(vcenter string, at time.Time) {
 		t.Helper()
-		j, err := journal.Create(state, journal.Header{VCenter: vcenter, Mode: "sriov", Made: at}, []byte("{}"), journal.WithClock(func() time.Time { return at }))
+		j, err := journal.Create(state, journal.Header{VCenter: vcenter, Mode: "sriov", Made: at}, []byte("{}"),
+			journal.WithClock(func() time.Time { return at }))
 		if err != nil {
 			t.Fatal(err)
 		}

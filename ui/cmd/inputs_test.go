@@ -40,7 +40,8 @@ func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (c
 	c := exec.CommandContext(t.Context(), "rdma-setup", args...)
 	var out bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr, c.Dir = stdin, &out, &out, dir
-	c.Env = append(append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOVC_USERNAME=u", "GOGC=", peakVariable+"="+peak), env...)
+	c.Env = append(append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOVC_USERNAME=u", "GOGC=",
+		peakVariable+"="+peak), env...)
 	err := c.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -158,14 +159,19 @@ func TestInputsAreLimited(t *testing.T) {
 		{"answers of two million elements", 2, "", []string{"plan", "-f", repeated(t, "answers.yaml", "mode: [", "1,", "]", 2<<20)}},
 		{"answers of nested lists", 2, "", []string{"plan", "-f", repeated(t, "answers.yaml", "mode: ", "[", "", 2<<20)}},
 		{"a plan without end", 2, "limit for a saved plan is 64 MiB", []string{"apply", vc, "-f", answers, "--plan=/dev/zero"}},
-		{"a plan of millions of changes", 2, "more than 250000 elements", []string{"apply", vc, "-f", answers, "--plan", repeated(t, "plan.json", `{"hash":"x","changes":[`, "{},", "]}", 16<<20)}},
+		{"a plan of millions of changes", 2, "more than 250000 elements",
+			[]string{"apply", vc, "-f", answers, "--plan", repeated(t, "plan.json", `{"hash":"x","changes":[`, "{},", "]}", 16<<20)}},
 		{"daemon.json without end", 2, "limit for the daemon.json", []string{"generate", "daemon-json", "--merge=/dev/zero"}},
 		{"an appliance whose descriptor says that it has 13 GB", 2, "not a regular file", []string{"deploy", vc, sparseAppliance(t)}},
 		{"a bundle of three million hosts", 3, "20000 rows", []string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(3_000_000, "{}")+`]}`)}},
-		{"a bundle of three million empty hosts", 3, "20000 rows", []string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(3_000_000, "null")+`]}`)}},
+		{"a bundle of three million empty hosts", 3, "20000 rows",
+			[]string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(3_000_000, "null")+`]}`)}},
 		{"a bundle of many NICs", 3, "too large", []string{"check", "--bundle", bundleOf(t, `{"hosts":[{"nics":[`+row(3_000_000, "{}")+`]}]}`)}},
-		{"a bundle of many names", 3, "too large", []string{"check", "--bundle", bundleOf(t, `{"hosts":[{"datastores":[`+row(6_000_000, `""`)+`]}]}`)}},
-		{"a bundle that is within all limits", -1, "", []string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(19_000, "{}")+`,{"nics":[`+row(300_000, "{}")+`]}],"vms":[`+row(19_000, "{}")+`]}`)}},
+		{"a bundle of many names", 3, "too large",
+			[]string{"check", "--bundle", bundleOf(t, `{"hosts":[{"datastores":[`+row(6_000_000, `""`)+`]}]}`)}},
+		{"a bundle that is within all limits", -1, "",
+			[]string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(19_000, "{}")+`,{"nics":[`+row(300_000, "{}")+`]}],"vms":[`+row(19_000, "{}")+
+				`]}`)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			zero, err := os.Open("/dev/zero")
@@ -209,7 +215,8 @@ var methodCalled = regexp.MustCompile(`Body[^>]*><(?:\w+:)?(\w+)`)
 // fakeVCenter answers as a vCenter does; reply can write something before each answer.
 func fakeVCenter(t *testing.T, reply func(w io.Writer, method string)) *httptest.Server {
 	t.Helper()
-	known := map[string]string{"RetrieveServiceContent": content, "Login": login, "CreateContainerView": `<returnval type="ContainerView">c</returnval>`}
+	known := map[string]string{"RetrieveServiceContent": content, "Login": login,
+		"CreateContainerView": `<returnval type="ContainerView">c</returnval>`}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		method := ""
@@ -237,7 +244,8 @@ func TestRepliesAreLimited(t *testing.T) {
 	if testclass.Sized(t) { // these take a while
 		more = []reply{
 			{"objects before log-in", "", `<about/>`, true, "not a vCenter"},
-			{"nested values", `<objects><propSet><name>x</name>`, `<val xsi:type="ArrayOfAnyType"><anyType xsi:type="ArrayOfAnyType">`, false, "128 elements in one another"},
+			{"nested values", `<objects><propSet><name>x</name>`, `<val xsi:type="ArrayOfAnyType"><anyType xsi:type="ArrayOfAnyType">`, false,
+				"128 elements in one another"},
 			{"one value in quotes", `<token a="`, "x", false, "bytes in one text"},
 			{"objects", "", `<objects/>`, false, "1200000 elements"},
 			{"properties", `<objects>`, `<propSet/>`, false, "1200000 elements"},
@@ -249,7 +257,8 @@ func TestRepliesAreLimited(t *testing.T) {
 		{"one word before log-in", "", "x", true, "not a vCenter"},
 		{"nested", "", `<objects>`, false, "128 elements in one another"},
 		{"one word", `<token>`, "x", false, "bytes in one text"},
-		{"long words", `<objects><propSet><name>`, strings.Repeat("x", 1<<20) + `</name></propSet><propSet><name>`, false, "longer than 67108864 bytes"},
+		{"long words", `<objects><propSet><name>`, strings.Repeat("x", 1<<20) + `</name></propSet><propSet><name>`, false,
+			"longer than 67108864 bytes"},
 	}, more...) {
 		t.Run(tt.name, func(t *testing.T) {
 			piece := strings.Repeat(tt.piece, max(1, (64<<10)/len(tt.piece)))

@@ -37,8 +37,9 @@ func TestNinetyMinuteInstaller(t *testing.T) {
 			b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 1, VMs: 1, Commands: timing.Clock{Real: true, Scale: scaled},
 				Faults: []string{"vm=vm-01,command=mlnxofedinstall,nth=1,do=slow:" + c.takes.String()}})
 			file = edited(t, file, "sriov:", "measure: {bandwidth: false, latency: false}\nqos: {lossless: none}\nsriov:")
-			file = edited(t, file, "  persist: true", "  persist: true\n  ofed: [/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu20.04-x86_64.tgz, "+
-				"/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.tgz]")
+			file = edited(t, file, "  persist: true",
+				"  persist: true\n  ofed: [/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu20.04-x86_64.tgz, "+
+					"/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.tgz]")
 			began := time.Now()
 			out, errs := b.must(c.exit, append([]string{"apply", "-f", file, "--yes"}, c.flags...)...)
 			if !strings.Contains(out+errs, c.says) {

@@ -14,7 +14,8 @@ import (
 func TestIntelE810(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond,
+		BootTime: 50 * time.Millisecond})
 	_, why := b.must(3, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"))
 	if !strings.Contains(why, "VFs of E810 cards have no RDMA in guests") || !strings.Contains(why, "drivers/infiniband/hw/irdma") {
 		t.Errorf("SR-IOV:\n%s", why)
@@ -45,7 +46,8 @@ func TestIntelIWARP(t *testing.T) {
 func TestIntelRDMAOff(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	b := newBench(t, lab.Options{Scenario: "e810-off", Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+	b := newBench(t, lab.Options{Scenario: "e810-off", Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond,
+		BootTime: 50 * time.Millisecond})
 	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")
 	if !strings.Contains(out, "switches RDMA on for vmnic2") || !strings.Contains(out, "RDMA=1,0") {
 		t.Errorf("the plan leaves RDMA off:\n%s", out)

@@ -98,11 +98,13 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default: from the scenario, usually 4)")
 	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default: two per host)")
 	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "which data centre to simulate; --scenario help lists all")
-	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "systems of the guests, assigned in turn: "+strings.Join(lab.Systems(), ", ")+" (default: from the scenario)")
+	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "systems of the guests, assigned in turn: "+strings.Join(lab.Systems(), ", ")+
+		" (default: from the scenario)")
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
 	c.Flags().DurationVar(&o.BootTime, "boot-time", time.Second, "how long a guest takes to start")
-	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault to inject, such as vm=vm-01,command=uname,do=hang; --fault help lists the keys and the effects")
+	c.Flags().StringArrayVar(&o.Faults, "fault", nil,
+		"a fault to inject, such as vm=vm-01,command=uname,do=hang; --fault help lists the keys and the effects")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
 	c.Flags().StringVar(&file, "bundle", "", "simulate the site that collect wrote to this file, instead of a scenario")

@@ -50,12 +50,14 @@ func brokenOff(state, run string) (*report.Report, error) {
 		return nil, err
 	}
 	if st.Attempts() == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s has no report: it ended before its first change", run)
+		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs",
+			"run %s has no report: it ended before its first change", run)
 	}
 	h := st.Header
 	return &report.Report{
 		Run: run, Mode: h.Mode, Made: h.Made, Tool: h.Tool, VCenter: h.URL, Simulated: h.Simulated, Status: string(engine.StatusInterrupted),
-		LeftBehind: leftIn(st), Changes: doneChanges(st), Notes: []string{"the run was killed before it could write its report: this is what its journal says"},
+		LeftBehind: leftIn(st), Changes: doneChanges(st),
+		Notes: []string{"the run was killed before it could write its report: this is what its journal says"},
 	}, nil
 }
 

@@ -128,14 +128,16 @@ func TestStoppedRunDoesNotLoad(t *testing.T) {
 	}
 	_, err := (&fabric{s: &session.Session{}}).Measure(t.Context(), a, stop, nil)
 	stopped(err)
-	_, err = (&runner{env: &console.Env{}, s: &session.Session{}, a: a, stop: stop}).measured(t.Context(), &planned{inv: &backends.Inventory{}}, engine.Result{})
+	_, err = (&runner{env: &console.Env{}, s: &session.Session{}, a: a, stop: stop}).measured(t.Context(),
+		&planned{inv: &backends.Inventory{}}, engine.Result{})
 	stopped(err)
 }
 
 // The cost of a load depends on the ports that the answers select, even if they do not name any. The load after the changes uses
 // the ports that the operator agreed to.
 func TestCostOfALoadFollowsTheChoice(t *testing.T) {
-	for name, wish := range map[string]answers.NIC{"by speed": {Speed: 100000}, "by MAC": {MACs: map[string]answers.MAC{}}, "open": {}, "by PCI address": {Device: "0000:3b:00.0"}} {
+	for name, wish := range map[string]answers.NIC{"by speed": {Speed: 100000}, "by MAC": {MACs: map[string]answers.MAC{}}, "open": {},
+		"by PCI address": {Device: "0000:3b:00.0"}} {
 		a := answers.Default(answers.PVRDMA)
 		a.Measure.Load = "incast"
 		inv := &backends.Inventory{}
@@ -169,7 +171,8 @@ func TestResultLineHasReceivers(t *testing.T) {
 	if err := r.writeResult(outcome{Measurements: flows}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, `"receivers":[{"load":"incast","to":"vm-1","senders":2,"sum_gbps":72,"expected_gbps":98,"fairness":0.9,"lost_packets":0,"verdict":"warn","least":"vm-3"}]`) {
+	if got := b.String(); !strings.Contains(got,
+		`"receivers":[{"load":"incast","to":"vm-1","senders":2,"sum_gbps":72,"expected_gbps":98,"fairness":0.9,"lost_packets":0,"verdict":"warn","least":"vm-3"}]`) {
 		t.Error(got)
 	}
 	b.Reset()

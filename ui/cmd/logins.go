@@ -64,7 +64,8 @@ func (r *runner) consentToProof(p *plan.Plan) bool {
 		return n > 0 && r.yes
 	}
 	fmt.Fprintf(r.env.Stderr, "The log-in to %s failed, so nothing will be changed.\n", plain.Counted(len(r.flags.barred), "guest"))
-	ok, err := r.env.Confirm(fmt.Sprintf("Try the log-in to %s as well (starts the SSH service there and restores it)", plain.Counted(n, "ESXi host")))
+	ok, err := r.env.Confirm(fmt.Sprintf("Try the log-in to %s as well (starts the SSH service there and restores it)",
+		plain.Counted(n, "ESXi host")))
 	return ok && err == nil
 }
 

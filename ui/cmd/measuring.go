@@ -154,12 +154,14 @@ func (r *runner) loading() session.Loading {
 }
 
 func errNoConsent() error {
-	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders needs your consent, and there is no terminal")
+	return console.Usage("add --yes, or leave --load and measure.load out",
+		"loading a fabric with several senders needs your consent, and there is no terminal")
 }
 
 // noPair returns why a limited run measures nothing.
 func noPair(few *answers.Answers, limit []string) string {
-	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), plain.Counted(len(few.VMs), "VM"))
+	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","),
+		plain.Counted(len(few.VMs), "VM"))
 }
 
 // progress prints the tests to run, then each test when it ends.
@@ -182,7 +184,8 @@ func (r *runner) progress() func(perftest.Progress) {
 			}{"measured", p.Done, p.Total, *p.Result})
 			return
 		}
-		fmt.Fprintf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, backends.Clean(p.Pair.String()), figure(*p.Result), left(p))
+		fmt.Fprintf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, backends.Clean(p.Pair.String()), figure(*p.Result),
+			left(p))
 	}
 }
 
@@ -201,7 +204,8 @@ func (r *runner) announce(p perftest.Progress) {
 			BetweenBytes int    `json:"cross_rail_bytes,omitempty"`
 			Bonds        int    `json:"all_rails_tests,omitempty"`
 			BondTime     int    `json:"all_rails_seconds,omitempty"` // about
-		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds()), p.Between, int(took.Seconds()), bytes, p.Bonds, int(p.BondTime.Seconds())})
+		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds()), p.Between, int(took.Seconds()), bytes, p.Bonds,
+			int(p.BondTime.Seconds())})
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "measuring %s in %s, %s: about %s; the fabric is loaded meanwhile\n",
@@ -210,7 +214,8 @@ func (r *runner) announce(p perftest.Progress) {
 		fmt.Fprintf(r.env.Stderr, "then %s of all rails at once: about %s\n", plain.Counted(p.Bonds, "test"), plain.About(p.BondTime))
 	}
 	if p.Between > 0 {
-		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", plain.Counted(p.Between, "test"), plain.About(took), bytes)
+		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", plain.Counted(p.Between, "test"),
+			plain.About(took), bytes)
 	}
 }
 

@@ -45,7 +45,9 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 			}
 			w, err := sizing.MMIO(gpus, others...)
 			if err != nil {
-				return console.Usage("for a GPU that is not in the table, add its memory in GB: NAME:GB=COUNT, such as x9000:96=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
+				return console.Usage(
+					"for a GPU that is not in the table, add its memory in GB: NAME:GB=COUNT, such as x9000:96=8 (nvidia-smi --query-gpu=memory.total)",
+					"%v", err)
 			}
 			if output == "json" {
 				return plain.WriteJSON(e.Stdout, w)

@@ -59,7 +59,8 @@ func TestUpgradeKeepsTheNamesOfInterfaces(t *testing.T) {
 			if !kept {
 				return
 			}
-			if _, said := b.must(0, "rollback", "--yes"); !strings.Contains(said, "stays: the VM keeps its hardware version") || !slices.Equal(names(), before) {
+			if _, said := b.must(0, "rollback", "--yes"); !strings.Contains(said, "stays: the VM keeps its hardware version") ||
+				!slices.Equal(names(), before) {
 				t.Errorf("after the rollback %v, were %v\n%s", names(), before, said)
 			}
 		})

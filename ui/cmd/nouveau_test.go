@@ -14,7 +14,8 @@ func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 	t.Parallel()
 	env, file := gpuLab(t, "nouveau")
 	out, errs, code := inProcess(env, "plan", "-f", file)
-	for _, want := range []string{"keep nouveau from the GPU and reboot the guest", "are rebooted inside the run, because nouveau uses their GPUs"} {
+	for _, want := range []string{"keep nouveau from the GPU and reboot the guest",
+		"are rebooted inside the run, because nouveau uses their GPUs"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("plan: exit %d, want %q\n%s%s", code, want, out, errs)
 		}

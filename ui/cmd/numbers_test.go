@@ -15,7 +15,8 @@ import (
 func TestNumbersAgree(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	planned, _ := b.must(0, "plan", "-f", file)
 	m := regexp.MustCompile(`(?m)^cost: (\d+) changes on`).FindStringSubmatch(planned)
 	if m == nil {
@@ -41,10 +42,12 @@ func TestNumbersAgree(t *testing.T) {
 			t.Errorf("the report as %s does not say %q:\n%s", format, tally[1], said)
 		}
 	}
-	if said, _ := b.must(0, "runs", "-o", "json"); !regexp.MustCompile(`"counts": \{\s*"done": ` + tally[2] + `,\s*"skipped": ` + tally[3] + `\s*\}`).MatchString(said) {
+	if said, _ := b.must(0, "runs", "-o",
+		"json"); !regexp.MustCompile(`"counts": \{\s*"done": ` + tally[2] + `,\s*"skipped": ` + tally[3] + `\s*\}`).MatchString(said) {
 		t.Errorf("runs counts otherwise than %q:\n%s", tally[1], said)
 	}
-	if said, _ := b.must(0, "rollback", "--yes"); !regexp.MustCompile(`: done; changes: [1-9]\d* done, \d+ already set, 0 failed, 0 not tried\n`).MatchString(said) {
+	if said, _ := b.must(0, "rollback",
+		"--yes"); !regexp.MustCompile(`: done; changes: [1-9]\d* done, \d+ already set, 0 failed, 0 not tried\n`).MatchString(said) {
 		t.Errorf("the rollback says:\n%s", said)
 	}
 }

@@ -84,9 +84,11 @@ Exit 1 when the verdict is fail.`,
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "name the tools")
-	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o", "format of --list: text or json; parsed output is always JSON")
+	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o",
+		"format of --list: text or json; parsed output is always JSON")
 	c.Flags().BoolVar(&j.on, "judge", false, "judge a bandwidth or latency test by the rules of the report")
-	c.Flags().Var(&console.Choice{Into: &j.mode, From: []string{string(answers.SRIOV), string(answers.PVRDMA), string(answers.GPUDirect)}}, "mode", "with --judge: sriov, pvrdma or gpudirect")
+	c.Flags().Var(&console.Choice{Into: &j.mode, From: []string{string(answers.SRIOV), string(answers.PVRDMA), string(answers.GPUDirect)}},
+		"mode", "with --judge: sriov, pvrdma or gpudirect")
 	c.Flags().Float64Var(&j.gbps, "link-gbps", 0, "with --judge: speed of the slower of the two host ports")
 	return c
 }

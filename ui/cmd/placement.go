@@ -18,8 +18,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// placementFile holds, in the directory of a run, the host of each VM when the run began, or when it was last carried on after it had ended:
-// what has moved in between is nobody's business here.
+// placementFile holds, in the directory of a run, the host of each VM when the run began, or when it was last carried on after it had
+// ended: what has moved in between is nobody's business here.
 const placementFile = "placement.json"
 
 // attempt returns the records since the attempt began whose placement is recorded, and whether that attempt has ended. An attempt that
@@ -58,10 +58,12 @@ const moveBackLimit = 30 * time.Minute
 // movedVMs returns notes about VMs that are not on the host on which they were before the run, which took that host or the VM out of
 // service. If the answers say so, they are moved back first. How the run ended decides: nothing is moved after Ctrl-C, and a vCenter
 // that was lost is not asked. Runs of older versions recorded no placement.
-func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *journal.State, res engine.Result, ended error, stop <-chan struct{}) []string {
+func movedVMs(ctx context.Context, s *session.Session, a *answers.Answers, st *journal.State, res engine.Result, ended error,
+	stop <-chan struct{}) []string {
 	ctx, cancel := backends.Stoppable(ctx, stop)
 	defer cancel()
-	if kind := backends.KindOf(ended); res.Status == engine.StatusInterrupted || kind == backends.KindInterrupted || kind == backends.KindUnreachable {
+	if kind := backends.KindOf(ended); res.Status == engine.StatusInterrupted || kind == backends.KindInterrupted ||
+		kind == backends.KindUnreachable {
 		return nil
 	}
 	var was map[string]string

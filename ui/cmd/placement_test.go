@@ -29,7 +29,8 @@ func TestAttempts(t *testing.T) {
 		{"ended, a rollback that was killed, and another", of(begin, result, begin, opening, begin, result), 4, true},
 		{"nothing", nil, 0, false},
 		{"interrupted, then continued", []journal.Record{{Type: begin}, {Type: result, Status: "interrupted"}, {Type: begin}}, 3, false},
-		{"ended by a lost vCenter, then continued", []journal.Record{{Type: begin}, {Type: result, Status: "partial", Err: "gone"}, {Type: begin}, {Type: result}}, 4, true},
+		{"ended by a lost vCenter, then continued", []journal.Record{{Type: begin}, {Type: result, Status: "partial", Err: "gone"}, {Type: begin},
+			{Type: result}}, 4, true},
 	} {
 		if since, ended := attempt(tt.all); len(since) != tt.since || ended != tt.ended {
 			t.Errorf("%s: %d records, ended %t", tt.name, len(since), ended)

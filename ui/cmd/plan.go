@@ -102,8 +102,9 @@ func planDocument(p *planned, calls int) planDoc {
 	n := p.plan.Ceiling()
 	found, _ := checks.Applied(p.findings)
 	return planDoc{
-		Format: planFormat, Hash: p.plan.Hash(), Mode: p.plan.Mode, Changes: append([]plan.Change{}, p.plan.Changes...), Brackets: append([]plan.Bracket{}, p.plan.Brackets...),
-		Checks: found, Reboots: planReboots{n.HostReboots, n.PowerCycles},
+		Format: planFormat, Hash: p.plan.Hash(), Mode: p.plan.Mode, Changes: append([]plan.Change{}, p.plan.Changes...),
+		Brackets: append([]plan.Bracket{}, p.plan.Brackets...),
+		Checks:   found, Reboots: planReboots{n.HostReboots, n.PowerCycles},
 		Notes: append([]string{}, p.plan.Notes...), Stages: p.plan.Stages, APICalls: calls,
 	}
 }

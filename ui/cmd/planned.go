@@ -50,7 +50,8 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to skip")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs (try one pair first)")
 	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: use this pNIC even if it is in use")
-	c.Flags().BoolVar(&f.canary, "canary", true, "reboot one host first, and the others only after it and its VMs are back; not given: run.reboot.canary of the answers")
+	c.Flags().BoolVar(&f.canary, "canary", true,
+		"reboot one host first, and the others only after it and its VMs are back; not given: run.reboot.canary of the answers")
 	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets to change at the same time (default from the answers, 16)")
 }
@@ -113,7 +114,8 @@ func (f *planFlags) check() error {
 	}
 	for _, spec := range f.forceNIC {
 		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
-			return console.Usage("write the host as vCenter shows it and the device, such as esx-01/vmnic2", "--force-nic %q is not of the form HOST/vmnicN", spec)
+			return console.Usage("write the host as vCenter shows it and the device, such as esx-01/vmnic2",
+				"--force-nic %q is not of the form HOST/vmnicN", spec)
 		}
 	}
 	if f.operation < 0 {

@@ -141,7 +141,8 @@ func TestVMsAreOffInWaves(t *testing.T) {
 	}
 	b := newBench(t, lab.Options{Hosts: hosts, VMs: vms, BootTime: 600 * time.Millisecond}) // longer than a kill takes
 	keepApart(t, b.env, "vm-02", "vm-03")
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {power: {max_unavailable: 4}}")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
+		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {power: {max_unavailable: 4}}")
 	held := true // the canary: the apply was killed before its VM was on again
 	for _, c := range []struct {
 		name  string

@@ -77,7 +77,8 @@ func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
 	t.Parallel()
 	base := checks.Privileges(answers.SRIOV)
 	all := slices.Concat(base, checks.Images())
-	reads := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return strings.HasPrefix(p, "VcIntegrity.") && strings.HasSuffix(p, ".Write") })
+	reads := slices.DeleteFunc(slices.Clone(all),
+		func(p string) bool { return strings.HasPrefix(p, "VcIntegrity.") && strings.HasSuffix(p, ".Write") })
 	for name, row := range map[string]struct {
 		dc, root  []string
 		onCluster bool // the role of the root is assigned on the cluster too
@@ -149,7 +150,8 @@ func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	}
 	code, _, said := b.run("apply", "-f", "ANSWERS", "--yes")
 	first := top(said)
-	if code != 3 || !strings.Contains(first, "esx-02") || !strings.Contains(first, missing) || !strings.Contains(first, "hint: Grant") || strings.Contains(first, "esx-01") {
+	if code != 3 || !strings.Contains(first, "esx-02") || !strings.Contains(first, missing) || !strings.Contains(first, "hint: Grant") ||
+		strings.Contains(first, "esx-01") {
 		t.Errorf("exit %d\n%s", code, said)
 	}
 	for call, n := range b.lab.World().Log.Calls() {
@@ -194,7 +196,8 @@ func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := inProcess(env, "apply", "-f", path, "--yes")
-	if code != 0 || !strings.Contains(errs, "WARNING: the account may not write the shared lock") || !strings.Contains(errs, "Global.ManageCustomFields") {
+	if code != 0 || !strings.Contains(errs, "WARNING: the account may not write the shared lock") ||
+		!strings.Contains(errs, "Global.ManageCustomFields") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	out, _, _ := inProcess(env, "generate", "role", "--mode", "pvrdma")
@@ -224,7 +227,8 @@ func (r role) lacks(t *testing.T, host string, privileges []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.auth.SetEntityPermissions(t.Context(), h.Reference(), []types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}}); err != nil {
+	if err := r.auth.SetEntityPermissions(t.Context(), h.Reference(),
+		[]types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -244,7 +248,8 @@ func newRole(t *testing.T, env map[string]string) role {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.auth.SetEntityPermissions(t.Context(), dc.Reference(), []types.Permission{{Principal: account, RoleId: r.id, Propagate: true}}); err != nil {
+	if err := r.auth.SetEntityPermissions(t.Context(), dc.Reference(),
+		[]types.Permission{{Principal: account, RoleId: r.id, Propagate: true}}); err != nil {
 		t.Fatal(err)
 	}
 	env["GOVC_USERNAME"] = account
@@ -254,7 +259,8 @@ func newRole(t *testing.T, env map[string]string) role {
 // atRoot assigns the role at the root of the inventory, without its children.
 func (r role) atRoot(t *testing.T) {
 	t.Helper()
-	if err := r.auth.SetEntityPermissions(t.Context(), r.root, []types.Permission{{Principal: "readonly@vsphere.local", RoleId: r.id}}); err != nil {
+	if err := r.auth.SetEntityPermissions(t.Context(), r.root,
+		[]types.Permission{{Principal: "readonly@vsphere.local", RoleId: r.id}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -85,12 +85,15 @@ func TestInterruptAtPrompts(t *testing.T) {
 		asks   string
 	}{
 		{"the vCenter password", []string{"GOVC_PASSWORD"}, []string{"discover"}, nil, "password of "},
-		{"the vCenter password, the second time", []string{"GOVC_PASSWORD"}, []string{"discover"}, []string{"password of ", "wrong\r"}, "password of "},
+		{"the vCenter password, the second time", []string{"GOVC_PASSWORD"}, []string{"discover"}, []string{"password of ", "wrong\r"},
+			"password of "},
 		{"an unknown certificate", []string{"GOVC_TLS_CA_CERTS"}, []string{"discover"}, nil, "Trust it for this run?"},
 		{"an unknown host key", []string{"RDMA_SETUP_KNOWN_HOSTS"}, []string{"plan", "-f", answers}, nil, "Trust it and remember it?"},
 		{"the sudo password", []string{"RDMA_SETUP_SUDO_PASSWORD"}, []string{"plan", "-f", answers}, nil, "sudo password in the guests"},
-		{"the log-in password of guests", []string{"RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SSH_KEY"}, []string{"plan", "-f", answers}, nil, "log-in password in the guests"},
-		{"the password of an ESXi host", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov, nil, "password of the ESXi host esx-0"},
+		{"the log-in password of guests", []string{"RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SSH_KEY"}, []string{"plan", "-f", answers}, nil,
+			"log-in password in the guests"},
+		{"the password of an ESXi host", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov, nil,
+			"password of the ESXi host esx-0"},
 		{"that password, the second time", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov,
 			[]string{"password of the ESXi host esx-0", "wrong\r", "too? [y/N]", "n\r"}, "(refused; once more)"},
 		{"whether it is that of all hosts", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov,

@@ -64,7 +64,8 @@ func (b *bench) states() map[string]string {
 func (b *bench) written() []string {
 	var out []string
 	for _, e := range b.lab.World().Log.Events() {
-		ssh := e.What == world.HostService && strings.HasPrefix(e.Detail, "TSM-SSH") || e.What == world.HostFirewall && strings.HasPrefix(e.Detail, "sshServer")
+		ssh := e.What == world.HostService && strings.HasPrefix(e.Detail, "TSM-SSH") ||
+			e.What == world.HostFirewall && strings.HasPrefix(e.Detail, "sshServer")
 		if !ssh && !slices.Contains([]string{world.HostLogin, world.Process, world.Call, world.FaultApplied, world.VMGuest}, e.What) {
 			out = append(out, e.What+" "+e.Host+e.VM+" "+e.Detail)
 		}
@@ -129,7 +130,8 @@ func (b *bench) replaceKeys(other string, names ...string) (restore func()) {
 // they are fixed, the same command works. Source of the lockout: see backends/lab/esxi/password.go.
 func TestLoginsAreTestedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
-	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3, Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3,
+		Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""
 	fix := b.replaceKeys("esx-02", "esx-01", "vm-02")
 	before, written := b.states(), len(b.written())
@@ -176,7 +178,8 @@ func TestProofIsConfinedByLimit(t *testing.T) {
 		t.Errorf("%d log-ins to esx-02", n)
 	}
 	out, _ := b.must(4, "apply", "-f", file, "--yes", "-o", "json")
-	if last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]; !strings.Contains(last, `"status":"refused"`) || !strings.Contains(last, `"target":"host/esx-02"`) {
+	if last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]; !strings.Contains(last, `"status":"refused"`) ||
+		!strings.Contains(last, `"target":"host/esx-02"`) {
 		t.Errorf("the result names no host:\n%s", last)
 	}
 }
@@ -185,7 +188,9 @@ func TestProofIsConfinedByLimit(t *testing.T) {
 // password of both: resume and rollback stop before they change anything, and name each host.
 func TestResumeAndRollbackTestTheirLogins(t *testing.T) {
 	t.Parallel()
-	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,command=mlxconfig,do=fail:-E- the card is busy with something"}})
+	b, file := sriovBench(t,
+		lab.Options{Scenario: "bare", Hosts: 2, VMs: 2,
+			Faults: []string{"host=esx-02,command=mlxconfig,do=fail:-E- the card is busy with something"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""
 	b.must(5, "apply", "-f", file, "--yes")
 	b.lab.World().Faults.Clear()
@@ -201,7 +206,8 @@ func TestResumeAndRollbackTestTheirLogins(t *testing.T) {
 		if code != 4 || command == "resume" && !strings.Contains(errs, "error: vm-01: ") {
 			t.Errorf("%s: exit %d, want 4 and the guest:\n%s", command, code, errs)
 		}
-		if !regexp.MustCompile(`(?m)^Nothing was changed`).MatchString(errs) || !strings.Contains(errs, "error: esx-0") || !strings.Contains(errs, "15 minutes after five failures") {
+		if !regexp.MustCompile(`(?m)^Nothing was changed`).MatchString(errs) || !strings.Contains(errs, "error: esx-0") ||
+			!strings.Contains(errs, "15 minutes after five failures") {
 			t.Errorf("%s says:\n%s", command, errs)
 		}
 		if diff := cmp.Diff(before, b.states()); diff != "" {

@@ -19,7 +19,8 @@ func TestWholeCardsOnTwoRails(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails", Hosts: 2, VMs: 2, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
-	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install", "measure: {latency: false}\nguest:\n  install")
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"), "guest:\n  install",
+		"measure: {latency: false}\nguest:\n  install")
 	b.must(0, "apply", "-f", file, "--yes")
 	b.lab.World().View(func(s *world.State) {
 		for _, v := range s.VMs {

@@ -76,9 +76,11 @@ func TestTwoRails(t *testing.T) {
 				RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 			file := filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml")
 			if mode == "sriov" {
-				file = edited(t, file, "portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}", "portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}\n    sriov: {vfs: 7}")
+				file = edited(t, file, "portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}",
+					"portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}\n    sriov: {vfs: 7}")
 			} else {
-				file = edited(t, file, "portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}", "portgroup: RDMA-PG-2, uplinks: 1, mtu: 4200, vlan: 20}")
+				file = edited(t, file, "portgroup: RDMA-PG-2, uplinks: 1, mtu: 9000, vlan: 0}",
+					"portgroup: RDMA-PG-2, uplinks: 1, mtu: 4200, vlan: 20}")
 			}
 			file = edited(t, file, "guest:\n  install", "measure: {cross_rail: all}\nguest:\n  install")
 			before := b.hardware()
@@ -190,7 +192,8 @@ func (b *bench) together(report string) {
 			continue
 		}
 		seen++
-		if m.Test != "ib_send_bw rails" || len(m.Rails) != 2 || m.Rails[1].Alone < 90 || m.Expected < 190 || m.Achieved < 105 || m.Achieved > 150 || m.Verdict != "unknown" ||
+		if m.Test != "ib_send_bw rails" || len(m.Rails) != 2 || m.Rails[1].Alone < 90 || m.Expected < 190 || m.Achieved < 105 ||
+			m.Achieved > 150 || m.Verdict != "unknown" ||
 			!strings.Contains(m.Hint, "rail-1 and rail-2 are ports of the card at 0000:3b:00.0 of esx-0") {
 			b.t.Errorf("%+v", m)
 		}
@@ -206,7 +209,8 @@ func TestAloneOnEightRails(t *testing.T) {
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 2})
 	text, _ := b.must(0, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-gpudirect.yaml"))
 	text = strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"GPU 0000:39:00.0 with rail-1 at 0000:38:00.0 (one PCIe switch)", "GPU 0000:bb:00.0 with rail-8 at 0000:ba:00.0 (one PCIe switch)"} {
+	for _, want := range []string{"GPU 0000:39:00.0 with rail-1 at 0000:38:00.0 (one PCIe switch)",
+		"GPU 0000:bb:00.0 with rail-8 at 0000:ba:00.0 (one PCIe switch)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -222,7 +226,8 @@ func (b *bench) generated(mode, file string) {
 		if !strings.Contains(one, "mtu: 9000") || !strings.Contains(two, "mtu: 4200") {
 			b.t.Error(text)
 		}
-		if code, _, said := b.run("generate", "switch", "--os", "onyx", "-f", file, "--lossless", "none"); code != 2 || !strings.Contains(said, "the rails have the VLANs 0 and 20") {
+		if code, _, said := b.run("generate", "switch", "--os", "onyx", "-f", file, "--lossless", "none"); code != 2 ||
+			!strings.Contains(said, "the rails have the VLANs 0 and 20") {
 			b.t.Errorf("exit %d\n%s", code, said)
 		}
 		return
@@ -243,7 +248,8 @@ func TestSwappedCablesAreNamed(t *testing.T) {
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, lab.Options{Scenario: "rails-swapped", Hosts: 3, VMs: 3, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+			b := newBench(t, lab.Options{Scenario: "rails-swapped", Hosts: 3, VMs: 3, RebootTime: 50 * time.Millisecond,
+				BootTime: 50 * time.Millisecond})
 			file := filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml")
 			b.must(0, "apply", "-f", file, "--yes")
 			_, out, said := b.run("check", "-f", file, "-o", "json")

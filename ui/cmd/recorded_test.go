@@ -14,7 +14,8 @@ func TestFlagsSurviveTheJournal(t *testing.T) {
 	var f planFlags
 	c := &cobra.Command{}
 	f.add(c)
-	if err := c.ParseFlags([]string{"--skip", `"vm/db, old/adapter/RDMA-PG",HOST-FW-PVRDMA-007`, "--limit", `"esx,01"`, "--parallel", "3", "--canary=false"}); err != nil {
+	if err := c.ParseFlags([]string{"--skip", `"vm/db, old/adapter/RDMA-PG",HOST-FW-PVRDMA-007`, "--limit", `"esx,01"`, "--parallel", "3",
+		"--canary=false"}); err != nil {
 		t.Fatal(err)
 	}
 	f.only = []string{"a,b", "c"}
@@ -22,7 +23,8 @@ func TestFlagsSurviveTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, lists := range map[string][2][]string{"skip": {f.skip, back.skip}, "limit": {f.limit, back.limit}, "force-nic": {f.forceNIC, back.forceNIC}, "only": {f.only, back.only}} {
+	for name, lists := range map[string][2][]string{"skip": {f.skip, back.skip}, "limit": {f.limit, back.limit},
+		"force-nic": {f.forceNIC, back.forceNIC}, "only": {f.only, back.only}} {
 		if len(lists[0]) != len(lists[1]) || len(lists[0]) > 0 && !reflect.DeepEqual(lists[0], lists[1]) {
 			t.Errorf("%s was %q, is %q", name, lists[0], lists[1])
 		}

@@ -65,8 +65,9 @@ func TestForeignInventories(t *testing.T) {
 				e, out := console.OSEnv(), &strings.Builder{}
 				e.Stdout, e.Stderr = out, out
 				e.Getenv = func(key string) string {
-					return map[string]string{"GOVC_URL": address.String(), "GOVC_USERNAME": "admin", "GOVC_PASSWORD": "secret-word", "GOVC_TLS_CA_CERTS": ca,
-						"XDG_STATE_HOME": dir, "HOME": dir}[key]
+					return map[string]string{"GOVC_URL": address.String(), "GOVC_USERNAME": "admin", "GOVC_PASSWORD": "secret-word",
+						"GOVC_TLS_CA_CERTS": ca,
+						"XDG_STATE_HOME":    dir, "HOME": dir}[key]
 				}
 				code := cmd.Run(context.Background(), e, strings.Fields(c.args))
 				if code != c.code || !strings.Contains(out.String(), c.says) {

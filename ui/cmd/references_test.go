@@ -24,7 +24,10 @@ const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run T
 // TestReferences compares the references in assets/docs with the table of keys, the catalogue and the command tree.
 func TestReferences(t *testing.T) {
 	for name, generated := range map[string]string{
-		"answers": keyReference(), "check-list": checkReference(), "cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})), "pvrdma": kernelReference(t), "releases": releaseReference(t), "sources": sourceReference(t),
+		"answers": keyReference(), "check-list": checkReference(),
+		"cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{},
+			Getenv: func(string) string { return "" }})), "pvrdma": kernelReference(t), "releases": releaseReference(t),
+		"sources": sourceReference(t),
 	} {
 		path := "../../assets/docs/" + name + ".md"
 		b, err := os.ReadFile(path)

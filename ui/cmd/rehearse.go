@@ -67,21 +67,24 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the wanted settings")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "the site as collect wrote it to this file (default: read it now)")
 	console.OutputFlag(c, &f.output, "text", "json", "html")
-	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab; host=esx-02,do=reboot-never: esx-02 does not come back from its reboot")
+	c.Flags().StringArrayVar(&f.faults, "fault", nil,
+		"a fault rule for the twin, as in rdma-setup lab; host=esx-02,do=reboot-never: esx-02 does not come back from its reboot")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "a defect of the twin: a broken-... scenario of rdma-setup lab")
 	usual, s := usualTimes(), &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
 	c.Flags().DurationVar(&s.Evacuate, "evacuate", usual.Evacuate, "how long a host takes to enter maintenance mode")
 	c.Flags().DurationVar(&s.Shutdown, "shutdown", usual.Shutdown, "how long a guest takes to shut down")
 	c.Flags().DurationVar(&s.Boot, "boot", usual.Boot, "how long a guest takes to boot")
-	c.Flags().DurationVar(&s.Install, "install", usual.Install, "how long packages, drivers and components take to install, on one host or guest")
+	c.Flags().DurationVar(&s.Install, "install", usual.Install,
+		"how long packages, drivers and components take to install, on one host or guest")
 	c.Flags().DurationVar(&s.Other, "other", usual.Other, "how long any other operation takes")
 	return c
 }
 
 // usualTimes are the default durations.
 func usualTimes() twin.Stated {
-	return twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute, Install: 3 * time.Minute, Other: 5 * time.Second}
+	return twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute,
+		Install: 3 * time.Minute, Other: 5 * time.Second}
 }
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
@@ -203,7 +206,8 @@ func answersIn(dir string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (str
 }
 
 // onTwin is the environment of commands that run on a lab, without a terminal and with a state directory of their own.
-func onTwin(e *console.Env, l *lab.Lab, dir string, share *console.Twin) func(ctx context.Context, args ...string) (code int, out *events, errs []byte) {
+func onTwin(e *console.Env, l *lab.Lab, dir string,
+	share *console.Twin) func(ctx context.Context, args ...string) (code int, out *events, errs []byte) {
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": dir, "XDG_CONFIG_HOME": dir}
 	for _, line := range l.Env() {
 		key, value, _ := strings.Cut(line, "=")
@@ -244,7 +248,8 @@ type play struct {
 // run applies and rolls back on the twin, reports it, and returns the exit code of the run, or of the plan if it is refused.
 func (p *play) run(ctx context.Context) (int, error) {
 	fmt.Fprintln(p.said, "planning and applying on the twin")
-	code, out, errs := p.on(ctx, "apply", "-f", p.file, "--yes", "-o", "json", "--parallel", strconv.Itoa(min(p.limits.Parallel, parallelOnTwins)))
+	code, out, errs := p.on(ctx, "apply", "-f", p.file, "--yes", "-o", "json", "--parallel",
+		strconv.Itoa(min(p.limits.Parallel, parallelOnTwins)))
 	if ctx.Err() != nil {
 		return code, nil // the caller reports the interruption
 	}

@@ -53,7 +53,8 @@ func TestRehearseAPartialRun(t *testing.T) {
 	site := newBench(t, lab.Options{Scenario: "gpudirect-moved", Hosts: 2, VMs: 2})
 	r, code, _ := site.rehearsal("-f", filepath.Join(site.lab.Dir(), "answers-gpudirect.yaml"))
 	text := strings.Join(r.Failed, "\n")
-	if code != 5 || r.Status != "partial" || !strings.Contains(text, "stopped before a change that you have not accepted: ") || !strings.Contains(text, "not done: vm-02: install packages ") {
+	if code != 5 || r.Status != "partial" || !strings.Contains(text, "stopped before a change that you have not accepted: ") ||
+		!strings.Contains(text, "not done: vm-02: install packages ") {
 		t.Errorf("exit %d, %s: %q", code, r.Status, r.Failed)
 	}
 }

@@ -51,7 +51,8 @@ func breakable(name string) error {
 		return nil
 	case slices.Contains(scenario.Fabric(), name):
 		return console.Usage("try it in a lab: rdma-setup lab --scenario "+name,
-			"scenario %s is about the physical network or the speed of a card, which only a measurement shows: measurements in a rehearsal say nothing about the site", name)
+			"scenario %s is about the physical network or the speed of a card, which only a measurement shows: measurements in a rehearsal say "+
+				"nothing about the site", name)
 	case slices.Contains(lab.Scenarios(), name):
 		return console.Usage("use a broken-... scenario: "+list, "scenario %s is a data centre of its own: it breaks nothing at the site", name)
 	}
@@ -79,7 +80,8 @@ func unused(rules []fault.Unused) []string {
 		case r.Matched >= max(r.Nth, 1):
 			text = fmt.Sprintf("the fault %s was not applied: an earlier rule applied to each call that it matches", r.Rule.Rule)
 		case r.Matched > 0:
-			text = fmt.Sprintf("the fault %s is for call number %d, and only %d matched: the rehearsal ran without it", r.Rule.Rule, r.Nth, r.Matched)
+			text = fmt.Sprintf("the fault %s is for call number %d, and only %d matched: the rehearsal ran without it", r.Rule.Rule, r.Nth,
+				r.Matched)
 		}
 		out = append(out, text)
 	}

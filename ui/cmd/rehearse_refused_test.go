@@ -49,7 +49,8 @@ func TestRehearseRefusesTheCommandLine(t *testing.T) {
 		{[]string{"--shutdown", "-5m"}, "--shutdown -5m0s is not valid", "720h (30 days)"},
 		{[]string{"--other", "1000000h"}, "--other 1000000h0m0s is not valid", "720h (30 days)"},
 		{[]string{"--bundle", cut}, cut + ": the bundle cannot be read: it is truncated", "write it again"},
-		{[]string{"--bundle", foreign}, foreign + ": the bundle cannot be read: it is not a gzipped tar file", "name a file that rdma-setup collect --out FILE has written"},
+		{[]string{"--bundle", foreign}, foreign + ": the bundle cannot be read: it is not a gzipped tar file",
+			"name a file that rdma-setup collect --out FILE has written"},
 		{[]string{"--bundle", cut + ".none"}, cut + ".none: the bundle cannot be read: no such file or directory", "create one with"},
 	} {
 		args := append([]string{"rehearse", "-f", "ANSWERS"}, row.args...)
@@ -58,7 +59,8 @@ func TestRehearseRefusesTheCommandLine(t *testing.T) {
 		}
 		code, out, errs := site.run(args...)
 		first, rest, _ := strings.Cut(errs, "\n")
-		if code != 2 || out != "" || !strings.Contains(first, row.what) || !strings.Contains(rest, row.hint) || len(first) > 250 || strings.Contains(errs, "planning") {
+		if code != 2 || out != "" || !strings.Contains(first, row.what) || !strings.Contains(rest, row.hint) || len(first) > 250 ||
+			strings.Contains(errs, "planning") {
 			t.Errorf("%q: exit %d, want %q, hint %q\n%s%s", row.args, code, row.what, row.hint, out, errs)
 		}
 	}
@@ -109,8 +111,10 @@ func TestRehearseAnswersOfAnotherSite(t *testing.T) {
 func TestRehearseAFaultThatNothingMatches(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
-	r, code, _ := site.rehearsal("-f", "ANSWERS", "--fault", "host=esx-01,method=RebootHost_Task,do=reboot-never", "--fault", "vm=vm-01,command=modprobe,nth=900,do=drop")
-	if code != 0 || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "the fault host=esx-01,method=RebootHost_Task,do=reboot-never matched no call") ||
+	r, code, _ := site.rehearsal("-f", "ANSWERS", "--fault", "host=esx-01,method=RebootHost_Task,do=reboot-never", "--fault",
+		"vm=vm-01,command=modprobe,nth=900,do=drop")
+	if code != 0 || len(r.Warnings) != 2 ||
+		!strings.Contains(r.Warnings[0], "the fault host=esx-01,method=RebootHost_Task,do=reboot-never matched no call") ||
 		!strings.Contains(r.Warnings[1], "is for call number 900, and only ") {
 		t.Errorf("exit %d, warnings %q", code, r.Warnings)
 	}
@@ -158,12 +162,15 @@ func TestLocalFilesThatCannotBeWritten(t *testing.T) {
 	}
 	none := filepath.Join(t.TempDir(), "none")
 	code, _, errs := site.run("collect", "-f", "ANSWERS", "--out", none+"/x.tgz")
-	if want := "error: " + none + "/x.tgz cannot be written: no such file or directory\nhint:  name a file in a writable directory\n"; code != 1 || !strings.HasSuffix(errs, want) {
+	if want := "error: " + none +
+		"/x.tgz cannot be written: no such file or directory\nhint:  name a file in a writable directory\n"; code != 1 ||
+		!strings.HasSuffix(errs, want) {
 		t.Errorf("collect: %d\n%s", code, errs)
 	}
 	t.Setenv("TMPDIR", none)
 	code, _, errs = site.run("rehearse", "-f", "ANSWERS", "--bundle", bundle)
-	want := "error: the twin needs a temporary directory, and none can be created in " + none + ": no such file or directory\nhint:  set TMPDIR to a directory that you can write to\n"
+	want := "error: the twin needs a temporary directory, and none can be created in " + none +
+		": no such file or directory\nhint:  set TMPDIR to a directory that you can write to\n"
 	if code != 1 || errs != want {
 		t.Errorf("rehearse: %d\n%s", code, errs)
 	}

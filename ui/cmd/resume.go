@@ -65,8 +65,9 @@ you have accepted it.`,
 				return resultLine(e, c.name, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the id of a run"))
 			}
 			if !slices.Contains([]rollback.OnConflict{rollback.Stop, rollback.Keep, rollback.Restore}, rollback.OnConflict(c.onConflict)) && c.back {
-				return resultLine(e, c.name, output, console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",
-					"--on-conflict %q is not one of keep, restore and stop", c.onConflict))
+				return resultLine(e, c.name, output,
+					console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",
+						"--on-conflict %q is not one of keep, restore and stop", c.onConflict))
 			}
 			if c.operation < 0 {
 				return resultLine(e, c.name, output, console.Usage("", "--operation-timeout %s is negative", c.operation))
@@ -84,12 +85,15 @@ you have accepted it.`,
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
-	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, even if the cause of the refusal is still there")
-	cmd.Flags().BoolVar(&c.skipAway, "skip-unreachable", false, "do not wait for hosts and guests that do not answer (default: each at most its own limit, while everything else continues)")
+	cmd.Flags().BoolVar(&c.insist, "insist", false,
+		"power VMs off again for changes that vCenter refused before, even if the cause of the refusal is still there")
+	cmd.Flags().BoolVar(&c.skipAway, "skip-unreachable", false,
+		"do not wait for hosts and guests that do not answer (default: each at most its own limit, while everything else continues)")
 	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")
-		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "for settings that were changed after the run: keep, restore, or stop (skip the target)")
+		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop),
+			"for settings that were changed after the run: keep, restore, or stop (skip the target)")
 	}
 	return cmd
 }
@@ -103,7 +107,8 @@ func chosenRun(e *console.Env, set *console.Settings, command string, args []str
 	named := set.URL != "" && !set.Lab
 	if !named && !set.Lab {
 		if several, err := vCenters(set); err != nil || len(several) > 1 {
-			return "", cmp.Or(err, console.Usage("Name the run, or the vCenter with --url.", "there are runs of several vCenters: %s", strings.Join(several, "; ")))
+			return "", cmp.Or(err, console.Usage("Name the run, or the vCenter with --url.", "there are runs of several vCenters: %s",
+				strings.Join(several, "; ")))
 		}
 	}
 	run, fruitless, err := journal.LastChanged(set.StateDir, func(s journal.Summary) bool {
@@ -111,11 +116,13 @@ func chosenRun(e *console.Env, set *console.Settings, command string, args []str
 	})
 	if named && backends.KindOf(err) == backends.KindUsage {
 		if other, _, bad := journal.LastChanged(set.StateDir); bad == nil {
-			return "", console.Usage("Name the run, if it is meant.", "no run has changed anything on %s yet; the last run elsewhere is %s", session.HostOf(set.URL), other)
+			return "", console.Usage("Name the run, if it is meant.", "no run has changed anything on %s yet; the last run elsewhere is %s",
+				session.HostOf(set.URL), other)
 		}
 	}
 	if err == nil && fruitless != "" {
-		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s uses %s, the last run that changed something\n", fruitless, command, run)
+		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s uses %s, the last run that changed something\n", fruitless, command,
+			run)
 		if command == "resume" {
 			fmt.Fprintf(e.Stderr, "  to continue the latest run: rdma-setup resume %s\n", fruitless)
 		}
@@ -138,7 +145,8 @@ func vCenters(set *console.Settings) ([]string, error) {
 	return out, err
 }
 
-func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
+func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool,
+	stop <-chan struct{}) error {
 	st, err := c.readRun(e, set, run, file)
 	if err != nil {
 		return err
@@ -187,7 +195,8 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 	}
 	defer s.Close()
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
-	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneChanges(st), onConflict: rollback.OnConflict(c.onConflict)}
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneChanges(st),
+		onConflict: rollback.OnConflict(c.onConflict)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
@@ -196,8 +205,9 @@ func endedLab(st *journal.State, err error) error {
 	if !st.Header.Simulated || backends.KindOf(err) != backends.KindUnreachable {
 		return err
 	}
-	return backends.Errorf(backends.KindUnreachable, "", "The lab and its simulated state are gone, so nothing is left to resume or roll back. For a lab "+
-		"that keeps running: rdma-setup lab --dir D",
+	return backends.Errorf(backends.KindUnreachable, "",
+		"The lab and its simulated state are gone, so nothing is left to resume or roll back. For a lab "+
+			"that keeps running: rdma-setup lab --dir D",
 		"the run used a lab that no longer answers: %w", err)
 }
 
@@ -244,7 +254,8 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	if down, _ := downHosts(st); len(down) == 0 { // hosts that an earlier attempt left out of service are brought back first, and may run VMs then
+	// hosts that an earlier attempt left out of service are brought back first, and may run VMs then
+	if down, _ := downHosts(st); len(down) == 0 {
 		if err := provenMoves(ctx, r.s, r.a, inv, next); err != nil {
 			return err
 		}
@@ -352,8 +363,9 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	down, evacuated = away.without(down), away.without(evacuated)
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: away.without(heldVMs(st)), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
-			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
+			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: away.without(heldVMs(st)), Evacuated: evacuated, OnConflict: r.onConflict,
+			Decisions: r.decisions,
+			Canary:    r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Later:    sync.OnceValue(func() []rollback.LaterRun { return laterRuns(r.s.Set.StateDir, st) }),
 			Observed: r.observed(ctx, answering(priors, inv)),
 		})

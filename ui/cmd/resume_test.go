@@ -60,9 +60,11 @@ func TestResumeOfTheNamedVCenter(t *testing.T) {
 	}
 	var others []string
 	for _, host := range []string{"one.example", "two.example"} {
-		j, err := journal.Create(state, journal.Header{VCenter: host, URL: "https://" + host + "/sdk", Mode: "pvrdma", Made: time.Now()}, []byte("{}"))
+		j, err := journal.Create(state, journal.Header{VCenter: host, URL: "https://" + host + "/sdk", Mode: "pvrdma", Made: time.Now()},
+			[]byte("{}"))
 		if err == nil {
-			err = errors.Join(j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}), j.Append(journal.Record{Type: journal.TypeIntent}), j.Close())
+			err = errors.Join(j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}),
+				j.Append(journal.Record{Type: journal.TypeIntent}), j.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +74,8 @@ func TestResumeOfTheNamedVCenter(t *testing.T) {
 	if code, _, errs := b.run("resume", "--yes"); code != 0 || !strings.Contains(errs, "run "+done+" is finished") {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
-	if code, _, errs := b.run("rollback", "--yes", "--url", "https://three.example"); code != 2 || !strings.Contains(errs, "no run has changed anything on three.example:443 yet") {
+	if code, _, errs := b.run("rollback", "--yes", "--url", "https://three.example"); code != 2 ||
+		!strings.Contains(errs, "no run has changed anything on three.example:443 yet") {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 	b.env["GOVC_URL"] = ""

@@ -59,9 +59,10 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{
-		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newAttachCmd(e), newDeployCmd(e)},
-		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
-		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newRehearseCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
+		"do":  {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newAttachCmd(e), newDeployCmd(e)},
+		"see": {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
+		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newRehearseCmd(e), newSchemaCmd(e), newManCmd(e),
+			newVersionCmd(e)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -120,7 +121,8 @@ func argumentWords(cmd *cobra.Command, args []string) string {
 // flagWords returns the library's error about a flag, without the internal texts of parsers.
 func flagWords(err error) string {
 	text := err.Error()
-	for inner, want := range map[string]string{": strconv.ParseInt: ": "use a whole number", ": strconv.ParseBool: ": "use true or false", ": time: ": "use a duration such as 40s or 5m"} {
+	for inner, want := range map[string]string{": strconv.ParseInt: ": "use a whole number", ": strconv.ParseBool: ": "use true or false",
+		": time: ": "use a duration such as 40s or 5m"} {
 		if what, _, ok := strings.Cut(text, inner); ok {
 			return what + ": " + want
 		}
@@ -146,5 +148,6 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 
 // nearestCommand is the hint for an unknown command.
 func nearestCommand(cmd *cobra.Command, word string) string {
-	return console.Meant(word, plain.Mapped(cmd.Commands(), (*cobra.Command).Name), cmd.CommandPath()+" %s?", "see: "+cmd.CommandPath()+" --help")
+	return console.Meant(word, plain.Mapped(cmd.Commands(), (*cobra.Command).Name), cmd.CommandPath()+" %s?",
+		"see: "+cmd.CommandPath()+" --help")
 }

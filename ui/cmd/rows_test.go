@@ -16,11 +16,14 @@ import (
 // reasons are the causes that a row may give for not having been read, by check without --pairs and --esxi-shell.
 var reasons = regexp.MustCompile(strings.Join([]string{
 	`this needs the ESXi shell`, `check --pairs`, `check --save-baseline`, `bench --nccl`, // what this command may not do
-	`the VM is \w+$`, `could not be read: `, `can only be read by root`, `no peer was tested`, `the small ones did not pass`, // what did not answer
+	// what did not answer
+	`the VM is \w+$`, `could not be read: `, `can only be read by root`, `no peer was tested`, `the small ones did not pass`,
 	`confirmed\.`, `the licence cannot be read`, // what waits for the operator's word
-	`the health check is off`, `no minimum is known for`, `whose parameters this program does not know`, `neither bulletin lists`, // what does not exist
+	// what does not exist
+	`the health check is off`, `no minimum is known for`, `whose parameters this program does not know`, `neither bulletin lists`,
 	`VFs of \S+ cards`, `where no rail has most`, `has no MAC of`, `no RDMA card to be near to`, `does not report which GPU`, `as PVRDMA$`,
-	`the guest has no NVIDIA driver`, `nvidia-smi .* (report|has no NIC|describes)`, `mokutil`, `ibv_devinfo reports no`, `needs the module rdma_cm`,
+	`the guest has no NVIDIA driver`, `nvidia-smi .* (report|has no NIC|describes)`, `mokutil`, `ibv_devinfo reports no`,
+	`needs the module rdma_cm`,
 	`needs three measured pairs`, `from 200G on`, `in both directions`, // what is too little to judge
 }, "|"))
 
@@ -53,7 +56,8 @@ func walk(t *testing.T, env map[string]string, file string, flags ...string) map
 // TestEveryRowIsReadOrSaysWhy walks a handful of scenarios; TestE2EEveryRow walks all of them.
 func TestEveryRowIsReadOrSaysWhy(t *testing.T) {
 	t.Parallel()
-	for scenario, mode := range map[string]string{"done": "pvrdma", "gpu-pvrdma": "gpudirect", "sriov-api": "sriov", "nouveau": "gpudirect", "gpudirect-vgpu": "gpudirect", "broken-sudo": "pvrdma"} {
+	for scenario, mode := range map[string]string{"done": "pvrdma", "gpu-pvrdma": "gpudirect", "sriov-api": "sriov", "nouveau": "gpudirect",
+		"gpudirect-vgpu": "gpudirect", "broken-sudo": "pvrdma"} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, RebootTime: 100 * time.Millisecond})

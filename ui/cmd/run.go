@@ -29,7 +29,8 @@ import (
 )
 
 // carryOut executes a plan under the lock of its vCenter, with a journal. A plan without changes leaves no trace.
-func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{},
+	sink engine.Sink) (engine.Result, error) {
 	if p.plan.Empty() {
 		return engine.Run(ctx, engine.Job{Plan: *p.plan, Sink: sink})
 	}
@@ -40,7 +41,8 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	vc := p.inv.VCenter
 	now := s.Env.Now()
 	h := journal.Header{
-		Run: journal.NextRun(s.Set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: s.Env.Version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
+		Run: journal.NextRun(s.Set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: s.Env.Version, VCenter: vc.InstanceUUID, URL: vc.URL,
+		Mode: p.plan.Mode,
 		User: localUser(), Simulated: vc.Simulated, Answers: words, PlanHash: p.plan.Hash(), Options: f.record(),
 	}
 	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
@@ -191,7 +193,8 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Remote:  cmp.Or(f.remote, engine.NewRemote()),
 		Grounds: s.VC.Grounds, Notices: s.Notices,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Finish: s.Env.Connections > 0, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Finish: s.Env.Connections > 0, Operation: f.operation,
+			HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)
@@ -210,10 +213,12 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 }
 
 // reportOf builds the report of a run and saves it beside its journal. earlier contains the changes of earlier attempts.
-func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome, runErr error) (*report.Report, error) {
+func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath,
+	earlier []report.Outcome, runErr error) (*report.Report, error) {
 	r := &report.Report{
-		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Command: report.Apply, Status: string(res.Status), Changes: []report.Outcome{},
+		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL,
+		Simulated: p.inv.VCenter.Simulated,
+		Insecure:  s.Set.Unverified(), Command: report.Apply, Status: string(res.Status), Changes: []report.Outcome{},
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes, s.Remarks()),
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}

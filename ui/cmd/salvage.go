@@ -38,7 +38,9 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	}
 	found := c.recovered.Salvage
 	if distrust != nil {
-		found.Unproven = append(found.Unproven, journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be trusted, so the list of planned operations is incomplete: " + distrust.Error()})
+		found.Unproven = append(found.Unproven,
+			journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be trusted, so the list of planned operations is incomplete: " +
+				distrust.Error()})
 	}
 	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; the changes in its intact records are rolled back\n", run)
 	for _, l := range found.Lines {
@@ -74,6 +76,7 @@ func remains(st *journal.State) error {
 	if n := len(nodes) - shown; n > 0 {
 		nodes, more = nodes[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	return backends.Errorf(backends.KindConflict, "", "Check these by hand: the records of their previous values are damaged. The damaged journal is kept next to the new one.",
+	return backends.Errorf(backends.KindConflict, "",
+		"Check these by hand: the records of their previous values are damaged. The damaged journal is kept next to the new one.",
 		"not rolled back, because the journal was damaged: %s%s", strings.Join(nodes, ", "), more)
 }

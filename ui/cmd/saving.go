@@ -45,7 +45,8 @@ func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error
 		f.file = path
 	}
 	if err := renameio.WriteFile(path, []byte(words), 0o600); err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
+		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to",
+			"the answers cannot be saved: %w", err)
 	}
 	f.wrote = words
 	return path, nil
@@ -66,7 +67,8 @@ func (f *fabric) SaveHTML(run string, html []byte) (string, error) {
 		}
 	}
 	if err := renameio.WriteFile(path, html, 0o600); err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the report cannot be written: %w", err)
+		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to",
+			"the report cannot be written: %w", err)
 	}
 	return path, nil
 }
@@ -91,7 +93,8 @@ func (f *fabric) Editor(text string) (*exec.Cmd, func() (string, error), error) 
 		err = cmp.Or(err, file.Close())
 	}
 	if err != nil {
-		return nil, nil, backends.Errorf(backends.KindPermanent, "", "set TMPDIR to a directory that you may write to", "the answers cannot be opened: %w", err)
+		return nil, nil, backends.Errorf(backends.KindPermanent, "", "set TMPDIR to a directory that you may write to",
+			"the answers cannot be opened: %w", err)
 	}
 	e := f.s.Env
 	editor := cmp.Or(e.Getenv("VISUAL"), e.Getenv("EDITOR"), "vi")

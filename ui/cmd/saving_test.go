@@ -20,7 +20,8 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	}
 	f, a := &fabric{file: file}, answers.Default(answers.PVRDMA)
 	var exists *live.Exists
-	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "- mode: sriov") || !strings.Contains(exists.Diff, "+ mode: pvrdma") {
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "- mode: sriov") ||
+		!strings.Contains(exists.Diff, "+ mode: pvrdma") {
 		t.Fatalf("%v", err)
 	}
 	path, err := f.SaveAnswers(a, live.Beside)
@@ -44,13 +45,15 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mode: sriov # by somebody else since\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "\n+ ") || !strings.Contains(exists.Diff, "- mode: sriov # by") {
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "\n+ ") ||
+		!strings.Contains(exists.Diff, "- mode: sriov # by") {
 		t.Errorf("changed by somebody else since: %v", err)
 	}
 	if err := os.WriteFile(path, make([]byte, 3<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "cannot be read") || strings.Contains(exists.Diff, "+ ") {
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "cannot be read") ||
+		strings.Contains(exists.Diff, "+ ") {
 		t.Errorf("too large to compare: %v, %.80q", err, exists.Diff)
 	}
 }
@@ -59,7 +62,8 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 func TestSavedReportIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	f := &fabric{file: filepath.Join(dir, "answers.yaml")}
-	for _, tt := range []struct{ html, want string }{{"one", "rdma-setup-report-r.html"}, {"one", "rdma-setup-report-r.html"}, {"two", "rdma-setup-report-r-2.html"}} {
+	for _, tt := range []struct{ html, want string }{{"one", "rdma-setup-report-r.html"}, {"one", "rdma-setup-report-r.html"},
+		{"two", "rdma-setup-report-r-2.html"}} {
 		path, err := f.SaveHTML("r", []byte(tt.html))
 		if err != nil || path != filepath.Join(dir, tt.want) {
 			t.Fatalf("%s: %s, %v", tt.html, path, err)

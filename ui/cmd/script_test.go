@@ -111,7 +111,8 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot, "valid": valid},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot,
+			"valid": valid},
 	})
 }
 
@@ -193,7 +194,8 @@ func remote(l *lab.Lab, address, user, script string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := ssh.Dial("tcp", address, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	c, err := ssh.Dial("tcp", address, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil {
 		return "", err
 	}

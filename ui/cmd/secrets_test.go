@@ -137,7 +137,8 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		}
 	}
 	trace, err := os.ReadFile(filepath.Join(state, "apply.trace"))
-	if lines := strings.Count(string(trace), `"event":"call"`); err != nil || lines < 100 || !strings.Contains(string(trace), "password=(left out)") {
+	if lines := strings.Count(string(trace), `"event":"call"`); err != nil || lines < 100 ||
+		!strings.Contains(string(trace), "password=(left out)") {
 		t.Errorf("the trace of apply has %d calls, %v", lines, err)
 	}
 	if files < 9 || processes < 50 {
@@ -191,7 +192,8 @@ func TestChildrenGetNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("HARMLESS", "harmless-5mVx")
-	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
+	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD",
+		"RDMA_SETUP_SUDO_PASSWORD"} {
 		t.Setenv(name, "secret-7Kp2")
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": dir, "XDG_CONFIG_HOME": dir}

@@ -42,7 +42,8 @@ func TestOtherTrafficOnTheRDMACard(t *testing.T) {
 	}
 	plan := []string{"plan", "-f", filepath.Join(l.Dir(), "answers-sriov.yaml")}
 	_, errs, code := inProcess(env, plan...)
-	if code != 3 || !strings.Contains(errs, "vmk1 (vmotion) leaves only through vmnic3") || !strings.Contains(errs, "vSwitch1") || !strings.Contains(errs, "--skip host/esx-01/other-traffic") {
+	if code != 3 || !strings.Contains(errs, "vmk1 (vmotion) leaves only through vmnic3") || !strings.Contains(errs, "vSwitch1") ||
+		!strings.Contains(errs, "--skip host/esx-01/other-traffic") {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 	out, errs, code := inProcess(env, slices.Concat(plan, []string{"--skip", "host/esx-01/other-traffic"})...)

@@ -102,7 +102,8 @@ func breakLockFlag(c *cobra.Command, f *planFlags) {
 }
 
 // share takes the shared lock of every cluster, if the answers request it. The lock is never nil.
-func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags, run string, inv *backends.Inventory) (*sharedLock, error) {
+func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags, run string,
+	inv *backends.Inventory) (*sharedLock, error) {
 	k := newSharedLock(s)
 	if a.Run.Lock != answers.LockShared {
 		return k, nil
@@ -120,7 +121,8 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
 			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n"+
-				"  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", backends.Clean(err.Error()), a.Mode)
+				"  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n",
+				backends.Clean(err.Error()), a.Mode)
 			return newSharedLock(s), nil
 		}
 		if lease != nil {
@@ -141,7 +143,8 @@ const namelessTime = 20 * time.Second
 // takeLease takes the lock of one target. It replaces the lock of a dead process of this machine, or an expired one of another
 // machine if the operator agrees; asked reports whether that took time. The clock is read again in each iteration: a prompt may
 // stay open longer than a lease lasts, and the owner may have renewed it meanwhile.
-func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder) (lease *vsphere.Lease, asked bool, err error) {
+func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref,
+	h vsphere.Holder) (lease *vsphere.Lease, asked bool, err error) {
 	var given *vsphere.Holder // to be replaced, with the operator's consent
 	var nameless time.Time
 	for {
@@ -164,10 +167,12 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 			}
 			continue
 		case other.Dead():
-			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", backends.Clean(t.Name), backends.Clean(other.String()))
+			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", backends.Clean(t.Name),
+				backends.Clean(other.String()))
 		case other.Run != "" && now.Before(other.Until):
-			return nil, asked, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
-				other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
+			return nil, asked,
+				backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
+					other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
 		case !f.breakLock && (given == nil || !given.Same(*other)):
 			asked = true
 			ok, err := agreed(s, f, fmt.Sprintf("The shared lock of %s, held by %s, %s. Take it over", t.Name, other, expired(*other)))
@@ -181,7 +186,8 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 			given = other
 			continue // it may have been renewed or released while the prompt was open
 		default:
-			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", backends.Clean(t.Name), backends.Clean(other.String()), expired(*other))
+			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", backends.Clean(t.Name),
+				backends.Clean(other.String()), expired(*other))
 		}
 		if err := s.VC.BreakLease(ctx, t, key, *other); err != nil {
 			return nil, asked, err

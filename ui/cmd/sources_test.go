@@ -18,7 +18,8 @@ var publications = []struct{ title, where string }{
 	{`RoCE SR-IOV Setup and Performance Study on vSphere 7\.x \(VMware, 2022\)`, "by title"},
 	{`PVRDMA and vSphere Bitfusion \(VMware, 2021\)`, "by title"},
 	{`RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA \(NVIDIA/Mellanox, 2019\)`, "by title"},
-	{`Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6\.7 \(NVIDIA/Mellanox\)`, "by title"},
+	{`Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6\.7 \(NVIDIA/Mellanox\)`,
+		"by title"},
 	{`Scaling HPC and ML with GPUDirect RDMA on vSphere 6\.7 \(VMware\)`, "by title"},
 	{`Broadcom KB (\d{6})\b`, "https://knowledge.broadcom.com/external/article/$1"},
 	{`Broadcom KB \d+`, "a number of the old VMware knowledge base; search for it on https://knowledge.broadcom.com"},
@@ -95,7 +96,8 @@ func sourceReference(t *testing.T) string {
 		slices.Sort(r.checks)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", title, strings.Join(r.sections, "; "), r.where, strings.Join(slices.Compact(r.checks), ", "))
 	}
-	fmt.Fprintf(&b, "\nLimits, bands or details of these checks are our own or unverified: %s.\n", strings.Join(slices.Sorted(maps.Keys(ours)), ", "))
+	fmt.Fprintf(&b, "\nLimits, bands or details of these checks are our own or unverified: %s.\n",
+		strings.Join(slices.Sorted(maps.Keys(ours)), ", "))
 	return b.String()
 }
 
@@ -109,7 +111,8 @@ func cited(part string) (title, section, where string) {
 		}
 		where = string(re.ExpandString(nil, p.where, part, at))
 		title, section = part[:at[1]], strings.Trim(part[at[1]:], " ,:()")
-		if strings.HasSuffix(p.where, "by title") && !strings.HasSuffix(title, ")") || strings.HasSuffix(title, ": ") || strings.HasPrefix(part, "dcb-") {
+		if strings.HasSuffix(p.where, "by title") && !strings.HasSuffix(title, ")") || strings.HasSuffix(title, ": ") ||
+			strings.HasPrefix(part, "dcb-") {
 			title, section, _ = strings.Cut(part, ", ") // only the publisher is known: all of it is the title
 			if strings.HasPrefix(part, "NVIDIA, ") || strings.HasPrefix(part, "dcb-") {
 				title, section = part, ""

@@ -62,7 +62,8 @@ func (b *bench) hardware() map[string]string {
 				}
 			}
 		}
-		out["VM"] = "on " + strconv.FormatBool(v.On) + ", reserved " + strconv.FormatInt(v.Reserved, 10) + ", locked " + strconv.FormatBool(v.Locked)
+		out["VM"] = "on " + strconv.FormatBool(v.On) + ", reserved " + strconv.FormatInt(v.Reserved, 10) + ", locked " +
+			strconv.FormatBool(v.Locked)
 		for _, a := range v.Adapters {
 			out["VM"] += ", " + string(a.Type)
 		}
@@ -78,7 +79,8 @@ func (b *bench) classes() string {
 		g := s.VMs[0].Guest
 		address, user = net.JoinHostPort(g.Address, strconv.Itoa(g.Port)), g.User
 	})
-	out, err := remote(b.lab, address, user, "cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos 2>/dev/null; ls /etc/systemd/system | grep -c rdma-setup-class || :")
+	out, err := remote(b.lab, address, user,
+		"cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos 2>/dev/null; ls /etc/systemd/system | grep -c rdma-setup-class || :")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -120,7 +122,8 @@ func (c existingVFs) applyAndRollBack(t *testing.T) {
 	start, marked := b.hardware(), b.classes()
 	b.must(0, "apply", "-f", file, "--yes")
 	end := b.hardware()
-	want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1", "power policy": "static",
+	want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1",
+		"power policy":                       "static",
 		"0000:3b:00.0 ADVANCED_PCI_SETTINGS": advanced,
 		"VM":                                 "on true, reserved 8192, locked true, vmxnet3, sriov"}
 	for key, value := range c.want {
@@ -157,7 +160,8 @@ func TestPlanAndCheckStartNoSSH(t *testing.T) {
 	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2})
 	from := len(b.lab.World().Log.Events())
 	b.must(0, "plan", "-f", file)
-	for _, args := range [][]string{{"check", "-f", file}, {"check", "-f", file, "--quick"}, {"check", "-f", file, "--esxi-shell"}, {"discover"}} {
+	for _, args := range [][]string{{"check", "-f", file}, {"check", "-f", file, "--quick"}, {"check", "-f", file, "--esxi-shell"},
+		{"discover"}} {
 		b.run(args...)
 	}
 	for _, e := range b.lab.World().Log.Events()[from:] {
@@ -185,7 +189,8 @@ func TestSRIOVComponents(t *testing.T) {
 		"unsigned": {"sriov-ready", world.VIB{Name: vib, Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified", Unsigned: true}, 5,
 			[]string{"FAILED      esx-01: install " + vib, "UEFI Secure Boot is enabled", "hint:    use a signed VIB"}},
 		"below the host's level": {"sriov-ready", world.VIB{Name: vib, Version: newer, Vendor: "MEL", Acceptance: "CommunitySupported"}, 3,
-			[]string{"is CommunitySupported, but the host's image accepts only PartnerSupported and above", "hint:  use the vendor's component signed for this level"}},
+			[]string{"is CommunitySupported, but the host's image accepts only PartnerSupported and above",
+				"hint:  use the vendor's component signed for this level"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

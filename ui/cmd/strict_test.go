@@ -66,9 +66,10 @@ func between(t *testing.T, target url.URL) *strict {
 			s.note(path)
 			w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(w, `<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>`+
-				`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring></faultstring><detail><InvalidPropertyFault xmlns="urn:vim25" xsi:type="InvalidProperty"><name>`+
-				path+`</name></InvalidPropertyFault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
+			_, _ = io.WriteString(w,
+				`<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>`+
+					`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring></faultstring><detail><InvalidPropertyFault xmlns="urn:vim25" xsi:type="InvalidProperty"><name>`+
+					path+`</name></InvalidPropertyFault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
 			return
 		}
 		s.mu.Lock()
@@ -139,8 +140,10 @@ func TestNoCommandAsksForUndeclaredProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strangers { // the names of the stock simulator's inventory
-			text = []byte("apiVersion: rdma-setup/v1\nmode: pvrdma\nhosts: {datacenter: DC0}\nnic: {device: \"\"}\nswitch: {name: RDMA-DVS, portgroup: RDMA-PG}\n" +
-				"vms:\n  - {name: DC0_H0_VM0, ip: 192.168.50.11/24, guest: {address: 127.0.0.1, user: nobody}}\n")
+			text = []byte(
+				"apiVersion: rdma-setup/v1\nmode: pvrdma\nhosts: {datacenter: DC0}\nnic: {device: \"\"}\nswitch: {name: RDMA-DVS, portgroup: " +
+					"RDMA-PG}\n" +
+					"vms:\n  - {name: DC0_H0_VM0, ip: 192.168.50.11/24, guest: {address: 127.0.0.1, user: nobody}}\n")
 		}
 		if err := os.WriteFile(answers, text, 0o600); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,8 @@ func TestTwinOfAFinishedSite(t *testing.T) {
 		{"gpudirect", "healthy", "gpudirect", nil},
 
 		// Files that someone else wrote have other names, and NVIDIA's driver is in packages even if an installer of its own installed it.
-		{"gpudirect-done", "gpudirect-done", "gpudirect", regexp.MustCompile(` (file|path) /etc/(modules-load|netplan|security)| package nvidia-driver-570-server-open$`)},
+		{"gpudirect-done", "gpudirect-done", "gpudirect",
+			regexp.MustCompile(` (file|path) /etc/(modules-load|netplan|security)| package nvidia-driver-570-server-open$`)},
 		{"pvrdma", "healthy", "pvrdma", nil},
 		{"pvrdma-dhcp", "dhcp", "pvrdma", nil},
 		{"pvrdma-containers", "containers", "pvrdma", nil},
@@ -49,7 +50,8 @@ func TestTwinOfAFinishedSite(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			site := newBench(t, lab.Options{Scenario: row.scenario, Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
+			site := newBench(t, lab.Options{Scenario: row.scenario, Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond,
+				RebootTime: 100 * time.Millisecond})
 			answers := filepath.Join(site.lab.Dir(), "answers-"+row.mode+".yaml")
 			if code, out, errs := site.run("apply", "-f", answers, "--yes"); code != 0 {
 				t.Fatalf("apply: %d\n%s\n%s", code, out, errs)
@@ -70,13 +72,15 @@ func TestTwinOfAGuestThatWasChanged(t *testing.T) {
 	}
 	for vm, script := range map[string]string{
 		"vm-01": "rm /etc/netplan/60-rdma-setup-*.yaml; systemctl disable rdma-setup-class-*.service; modprobe -r rdma_ucm",
-		"vm-02": "ip link set dev $(ls /sys/class/net | tail -n 1) mtu 1500; for f in /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos; do echo 8 >$f; done; rm /etc/security/limits.d/*",
+		"vm-02": "ip link set dev $(ls /sys/class/net | tail -n 1) mtu 1500; for f in /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos; " +
+			"do echo 8 >$f; done; rm /etc/security/limits.d/*",
 	} {
 		site.enter(vm, script)
 	}
 	served, _, again := twinOf(t, site, answers)
 	_, want, _ := site.run("plan", "-f", answers)
-	if _, got, _ := served.run("plan", "-f", again); got != want || strings.Count(want, "absent -> ") < 1 || !strings.Contains(want, "rdma_ucm") || !strings.Contains(want, "traffic class") {
+	if _, got, _ := served.run("plan", "-f", again); got != want || strings.Count(want, "absent -> ") < 1 ||
+		!strings.Contains(want, "rdma_ucm") || !strings.Contains(want, "traffic class") {
 		t.Errorf("plan on the site\n%s\non the twin\n%s", want, got)
 	}
 	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
@@ -144,8 +148,9 @@ var unlike = regexp.MustCompile(`^guest \S+ (file \S+/authorized_keys sha256|(ac
 // guests returns what a client that shares no code with the program sees of the guests.
 func (b *bench) guests() witness.Dump {
 	b.t.Helper()
-	s := witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"],
-		Key: b.env["RDMA_SETUP_SSH_KEY"], SudoPassword: b.env["RDMA_SETUP_SUDO_PASSWORD"]}
+	s := witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"],
+		CACerts: b.env["GOVC_TLS_CA_CERTS"],
+		Key:     b.env["RDMA_SETUP_SSH_KEY"], SudoPassword: b.env["RDMA_SETUP_SUDO_PASSWORD"]}
 	b.lab.World().View(func(st *world.State) {
 		for _, v := range st.VMs {
 			s.Guests = append(s.Guests, witness.Guest{VM: v.Name, Address: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User})

@@ -104,7 +104,8 @@ func (b *bench) planHash(answersFile string) string {
 // outside returns what a client that shares no code with the program sees of the vCenter.
 func (b *bench) outside() witness.Dump {
 	b.t.Helper()
-	d, err := witness.Inspect(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
+	d, err := witness.Inspect(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"],
+		Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -119,7 +120,8 @@ func TestTwinIsTheSite(t *testing.T) {
 		scenario, mode string
 		hosts, vms     int
 	}{
-		{"healthy", "pvrdma", 2, 4}, {"drifted", "pvrdma", 2, 3}, {"esx-6.7", "pvrdma", 1, 1}, {"bare", "sriov", 2, 2}, {"sriov-image", "sriov", 2, 2}, {"sriov-mixed", "sriov", 3, 3}, {"sriov-api", "sriov", 1, 1},
+		{"healthy", "pvrdma", 2, 4}, {"drifted", "pvrdma", 2, 3}, {"esx-6.7", "pvrdma", 1, 1}, {"bare", "sriov", 2, 2},
+		{"sriov-image", "sriov", 2, 2}, {"sriov-mixed", "sriov", 3, 3}, {"sriov-api", "sriov", 1, 1},
 		{"sriov-added", "sriov", 1, 1}, {"gpudirect-done", "gpudirect", 2, 2}, {"gpu-other-vm", "gpudirect", 2, 2},
 	} {
 		t.Run(row.scenario, func(t *testing.T) {
@@ -161,7 +163,8 @@ func TestTwinOfTwoClusters(t *testing.T) {
 			return err
 		}
 		s.Services = world.Services{HA: true, Failover: 1, EVC: "intel-cascadelake"}
-		s.Clusters = []world.Cluster{{Name: "GPU", Services: world.Services{DRS: "manual", Rules: []world.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-03", "vm-04"}}}}}}
+		s.Clusters = []world.Cluster{{Name: "GPU",
+			Services: world.Services{DRS: "manual", Rules: []world.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-03", "vm-04"}}}}}}
 		s.Hosts[2].Cluster, s.Hosts[3].Cluster = 1, 1
 		return nil
 	})
@@ -219,7 +222,8 @@ func twoClusters(t *testing.T, mode string, found func(*world.State) error) (*be
 	if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
 		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
 	}
-	if code, out, errs := site.run("rehearse", "-f", answers, "-o", "json"); code != 0 || !strings.Contains(out, `"restored": true`) || !strings.Contains(out, `"rollback": "done"`) {
+	if code, out, errs := site.run("rehearse", "-f", answers, "-o", "json"); code != 0 || !strings.Contains(out, `"restored": true`) ||
+		!strings.Contains(out, `"rollback": "done"`) {
 		t.Errorf("rehearsal: %d\n%s\n%s", code, out, errs)
 	}
 	return served, again
@@ -251,22 +255,28 @@ func odd(s *world.State) error {
 	s.Hosts[7].Service("TSM-SSH").Running = true
 	s.Hosts[7].VMKs = append(s.Hosts[7].VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:61:00:07", IP: "10.12.0.7", Prefix: 24, MTU: 9000,
 		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
-	s.Switches = append(s.Switches, &world.DVS{Name: "Storage-DVS", UUID: world.SwitchUUID("Storage-DVS"), Version: "7.0.0", MTU: 1500, NIOC: true, Uplinks: []string{"up-a", "up-b"},
-		Discovery: "cdp both", PortGroups: []*world.PortGroup{{Name: "NFS", VLAN: 120, Ports: 16, Binding: "ephemeral", Active: []string{"up-b"}, Standby: []string{"up-a"}}}})
+	s.Switches = append(s.Switches, &world.DVS{Name: "Storage-DVS", UUID: world.SwitchUUID("Storage-DVS"), Version: "7.0.0", MTU: 1500,
+		NIOC: true, Uplinks: []string{"up-a", "up-b"},
+		Discovery: "cdp both", PortGroups: []*world.PortGroup{{Name: "NFS", VLAN: 120, Ports: 16, Binding: "ephemeral", Active: []string{"up-b"},
+			Standby: []string{"up-a"}}}})
 	netFolder := &world.Folder{ID: "group-n91", Name: "Team A"}
 	s.NetFolders = append(s.NetFolders, netFolder)
-	s.Switches = append(s.Switches, &world.DVS{Name: "RDMA-DVS of Team A", Title: "RDMA-DVS", Folder: netFolder.ID, UUID: world.SwitchUUID("A"), Version: "7.0.0", MTU: 1500,
-		Uplinks: []string{"Uplink 1"}, Discovery: "none", PortGroups: []*world.PortGroup{{Name: "RDMA-PG", VLAN: 7, Ports: 8, Binding: "earlyBinding", Active: []string{"Uplink 1"}}}})
+	s.Switches = append(s.Switches, &world.DVS{Name: "RDMA-DVS of Team A", Title: "RDMA-DVS", Folder: netFolder.ID,
+		UUID: world.SwitchUUID("A"), Version: "7.0.0", MTU: 1500,
+		Uplinks: []string{"Uplink 1"}, Discovery: "none",
+		PortGroups: []*world.PortGroup{{Name: "RDMA-PG", VLAN: 7, Ports: 8, Binding: "earlyBinding", Active: []string{"Uplink 1"}}}})
 	s.VMs[30].Adapters[0].DVS, s.VMs[30].Adapters[0].PortGroup = "RDMA-DVS of Team A", "RDMA-PG"
 	s.Services = world.Services{DRS: "partiallyAutomated", HA: true, Failover: 1, EVC: "intel-cascadelake", Rules: []world.Rule{
-		{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-06"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-03"}, Hosts: []string{"esx-03", "esx-04"}}}}
+		{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-06"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-03"},
+			Hosts: []string{"esx-03", "esx-04"}}}}
 	folder := &world.Folder{ID: "group-v90", Name: "Team A"}
 	s.Folders = append(s.Folders, folder)
 	s.VMs[20].Folder, s.VMs[20].Path = folder.ID, "/DC/vm/Team A/"+s.VMs[20].Name
 	s.VMs[21].VApp, s.VMs[21].Path = "app-01", "/DC/vm/app-01/"+s.VMs[21].Name
 	s.VMs[22].Sharing = "physicalSharing"
 	s.VMs[22].RawDisks = []world.RawDisk{{LUN: "020005010060002ac0000000000000000200023d7a565620202020", KB: 64 << 20}} // LUN 261
-	s.VMs[28].RawDisks = []world.RawDisk{{LUN: "020003000060002ac0000000000000000300023d7a565620202020", Virtual: true, DiskMode: "independent_persistent", KB: 8 << 20}}
+	s.VMs[28].RawDisks = []world.RawDisk{{LUN: "020003000060002ac0000000000000000300023d7a565620202020", Virtual: true,
+		DiskMode: "independent_persistent", KB: 8 << 20}}
 	s.VMs[23].Local = true
 	s.VMs[24].Snap("before the patch", "")
 	for _, v := range []*world.VM{s.VMs[25], s.VMs[27]} {
@@ -303,7 +313,8 @@ func TestTwinOfAnOddSite(t *testing.T) {
 
 // lookups matches the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices make vCenter read hosts
 // again.
-var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|CreateCollectorFor|ReadNext|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
+var lookups = regexp.MustCompile(
+	`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|CreateCollectorFor|ReadNext|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
 
 // history returns what an outside client reads of the site's tasks, from the first one, and of its sessions without its own.
 func (b *bench) history() (tasks, sessions []string) {
@@ -325,7 +336,8 @@ func (b *bench) history() (tasks, sessions []string) {
 	of, err := methods.CreateCollectorForTasks(ctx, c, &types.CreateCollectorForTasks{This: *c.ServiceContent.TaskManager})
 	for err == nil {
 		var page *types.ReadNextTasksResponse
-		if page, err = methods.ReadNextTasks(ctx, c, &types.ReadNextTasks{This: of.Returnval, MaxCount: 100}); err != nil || len(page.Returnval) == 0 {
+		if page, err = methods.ReadNextTasks(ctx, c, &types.ReadNextTasks{This: of.Returnval, MaxCount: 100}); err != nil ||
+			len(page.Returnval) == 0 {
 			break
 		}
 		for _, t := range page.Returnval {
@@ -334,7 +346,8 @@ func (b *bench) history() (tasks, sessions []string) {
 	}
 	own, ownErr := m.UserSession(ctx)
 	var all mo.SessionManager
-	if err := errors.Join(err, ownErr, property.DefaultCollector(c).RetrieveOne(ctx, *c.ServiceContent.SessionManager, []string{"sessionList"}, &all)); err != nil {
+	if err := errors.Join(err, ownErr, property.DefaultCollector(c).RetrieveOne(ctx, *c.ServiceContent.SessionManager, []string{"sessionList"},
+		&all)); err != nil {
 		b.t.Fatal(err)
 	}
 	for _, s := range all.SessionList {
@@ -369,7 +382,8 @@ func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 		t.Fatalf("rehearse: %d, %v\n%s\n%s", code, err, out, errs)
 	}
 	if doc.Status != "done" || doc.Hash != hash || doc.Rollback != "done" || !doc.Restored || len(doc.Assumed) == 0 {
-		t.Errorf("status %q, plan %s of %s, rollback %q, restored %t, assumed %q", doc.Status, doc.Hash, hash, doc.Rollback, doc.Restored, doc.Assumed)
+		t.Errorf("status %q, plan %s of %s, rollback %q, restored %t, assumed %q", doc.Status, doc.Hash, hash, doc.Rollback, doc.Restored,
+			doc.Assumed)
 	}
 	if doc.Worst < 120 || doc.Worst > doc.Window || len(doc.Steps) < 10 {
 		t.Errorf("a VM is off for %d s of %d s; %d steps", doc.Worst, doc.Window, len(doc.Steps))
@@ -396,7 +410,8 @@ func TestChecksOfATwinKnowWhatThoseOfTheSiteKnow(t *testing.T) {
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			site := newBench(t, lab.Options{Scenario: map[string]string{"pvrdma": "healthy", "sriov": "sriov-image"}[mode], Hosts: 1, VMs: 1, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
+			site := newBench(t, lab.Options{Scenario: map[string]string{"pvrdma": "healthy", "sriov": "sriov-image"}[mode], Hosts: 1, VMs: 1,
+				BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
 			answers := filepath.Join(site.lab.Dir(), "answers-"+mode+".yaml")
 			code, out, errs := site.run("rehearse", "-f", answers, "-o", "json")
 			var r twin.Rehearsal
@@ -425,7 +440,8 @@ func TestRehearseAFault(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
 	code, out, errs := site.run("rehearse", "-f", "ANSWERS", "--fault", "host=esx-01,method=EnableRuleset,do=fault:NoPermission")
-	if code == 0 || !strings.Contains(out, "failed:\n  host/esx-01/") || !strings.Contains(out, "rollback on the twin: ") || !strings.Contains(out, "SIMULATED") {
+	if code == 0 || !strings.Contains(out, "failed:\n  host/esx-01/") || !strings.Contains(out, "rollback on the twin: ") ||
+		!strings.Contains(out, "SIMULATED") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }

@@ -44,7 +44,8 @@ func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm strin
 	}
 	for _, r := range st.OpenIntents() { // a remediation reboots its host
 		h := inv.Host(r.Target.Name)
-		if backends.Kind(r.Kind) == backends.KindImageComponent && r.Target.Type == backends.TypeHost && h != nil && h.State != "connected" && !slices.Contains(out, r.Target) {
+		if backends.Kind(r.Kind) == backends.KindImageComponent && r.Target.Type == backends.TypeHost && h != nil && h.State != "connected" &&
+			!slices.Contains(out, r.Target) {
 			out = append(out, r.Target)
 		}
 	}

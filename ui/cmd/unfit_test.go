@@ -13,7 +13,8 @@ import (
 func TestCheckAndPlanRefuseAPNICInTheSameWords(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ scenario, mode, id string }{
-		{"e810", "sriov", "HOST-PNIC-DRIVER-006"}, {"broadcom-bnxt-off", "pvrdma", "HOST-PNIC-RDMA-001"}, {"broken-iwarp", "pvrdma", "HOST-PNIC-ROCEV2-002"},
+		{"e810", "sriov", "HOST-PNIC-DRIVER-006"}, {"broadcom-bnxt-off", "pvrdma", "HOST-PNIC-RDMA-001"},
+		{"broken-iwarp", "pvrdma", "HOST-PNIC-ROCEV2-002"},
 	} {
 		t.Run(tt.scenario, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +50,8 @@ func TestDiscoverKnowsThatRDMAMayBeOff(t *testing.T) {
 	if code, _, errs := b.run("discover"); code != 3 || !strings.Contains(errs, "switched off in the driver") {
 		t.Errorf("%d\n%s", code, errs)
 	}
-	if code, out, errs := b.run("plan", "-f", filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")); code != 0 || !strings.Contains(out, "RDMA=1,0") {
+	if code, out, errs := b.run("plan", "-f", filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")); code != 0 ||
+		!strings.Contains(out, "RDMA=1,0") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 }

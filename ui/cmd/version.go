@@ -37,7 +37,8 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 				}
 				return plain.WriteForeignJSON(e.Stdout, doc)
 			case "json":
-				return plain.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				return plain.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
 			_, err := fmt.Fprintf(e.Stdout, "rdma-setup %s (%s %s/%s)\n", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

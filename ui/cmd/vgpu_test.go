@@ -22,11 +22,13 @@ func TestVendorDeviceGroup(t *testing.T) {
 	file := edited(t, defaults, `["0000:3c:00.0"]`, fmt.Sprintf("{group: %q}", name))
 	start := hardware(t, env, file)
 	_, errs, code := inProcess(env, "plan", "-f", edited(t, file, "Nvidia:2@", "Nvidia:3@"))
-	if code != 3 || !strings.Contains(errs, "esx-01 lists no vendor device group Nvidia:3@grid_h100xm-80c%NVLink") || !strings.Contains(errs, "name one of: "+name) {
+	if code != 3 || !strings.Contains(errs, "esx-01 lists no vendor device group Nvidia:3@grid_h100xm-80c%NVLink") ||
+		!strings.Contains(errs, "name one of: "+name) {
 		t.Errorf("an unknown group: exit %d\n%s", code, errs)
 	}
 	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-	if code != 0 || !strings.Contains(errs, "hardware version 19: vendor device groups came with ESXi 8.0") || !strings.Contains(out, "50.4 GB/s in one direction") {
+	if code != 0 || !strings.Contains(errs, "hardware version 19: vendor device groups came with ESXi 8.0") ||
+		!strings.Contains(out, "50.4 GB/s in one direction") {
 		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
 	}
 	for _, vm := range []string{"vm-01", "vm-02"} {
@@ -35,7 +37,8 @@ func TestVendorDeviceGroup(t *testing.T) {
 			t.Errorf("%s: %+v", vm, seen)
 		}
 	}
-	if out, _, _ := inProcess(env, "check", "-f", file, "--only", "GST-GPUP2P-040,GST-NVSMI-027,HOST-GPU-GFX-018", "-o", "json"); strings.Count(out, `"status": "pass"`) != 6 {
+	if out, _, _ := inProcess(env, "check", "-f", file, "--only", "GST-GPUP2P-040,GST-NVSMI-027,HOST-GPU-GFX-018", "-o",
+		"json"); strings.Count(out, `"status": "pass"`) != 6 {
 		t.Errorf("check:\n%s", out)
 	}
 	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
@@ -83,13 +86,15 @@ func TestVGPUManagerIsInstalled(t *testing.T) {
 			env, file := gpuLab(t, scenario)
 			start := hardware(t, env, file)
 			out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-			if said := out + errs; code != 0 || !strings.Contains(said, "2 VM power cycles") || !strings.Contains(said, "4 host reboots") || !strings.Contains(said, "% of host memory's") {
+			if said := out + errs; code != 0 || !strings.Contains(said, "2 VM power cycles") || !strings.Contains(said, "4 host reboots") ||
+				!strings.Contains(said, "% of host memory's") {
 				t.Fatalf("apply: exit %d\n%s", code, said)
 			}
 			if seen := foreignVM(t, env, "vm-01"); !slices.Equal(seen.vgpus, []string{"grid_a100d-80c"}) {
 				t.Errorf("%+v", seen)
 			}
-			if out, _, _ := inProcess(env, "check", "-f", file, "--only", "HOST-VGPUMGR-019,HOST-GPU-GFX-018", "-o", "json"); strings.Count(out, `"status": "pass"`) != 4 {
+			if out, _, _ := inProcess(env, "check", "-f", file, "--only", "HOST-VGPUMGR-019,HOST-GPU-GFX-018", "-o",
+				"json"); strings.Count(out, `"status": "pass"`) != 4 {
 				t.Errorf("check:\n%s", out)
 			}
 			if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {

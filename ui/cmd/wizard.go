@@ -69,7 +69,8 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	}()
 	s.Screen.Store(true)
 	o := form.Options{
-		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml", given: cmd.Flags().Changed("file")}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
+		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml", given: cmd.Flags().Changed("file")}, Answers: a, Theme: screenTheme(e),
+		In: e.Stdin, Out: e.Stdout,
 		Environ: os.Environ(), Stop: stop, Hangup: hangup,
 	}
 	out, err := showWizard(ctx, e, cmd, o, behind)
@@ -91,7 +92,8 @@ func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.
 		if _, screen := e.Stdout.(*os.File); screen {
 			width = e.Width()
 		}
-		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Width: width, Secret: e.Secret, Stop: o.Stop})
+		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Width: width, Secret: e.Secret,
+			Stop: o.Stop})
 	}
 	behind.hold()
 	out, err := form.Run(ctx, o)

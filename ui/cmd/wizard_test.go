@@ -20,7 +20,8 @@ func typed(t *testing.T, env map[string]string, lines []string, args ...string) 
 	t.Helper()
 	var out, errs strings.Builder
 	code = cmd.Run(context.Background(), &console.Env{
-		Stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Now: time.Now,
+		Stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] },
+		Now:        time.Now,
 		Terminal:   func() bool { return true },
 		Secret:     func(string) (string, error) { return "", errors.New("a secret was asked for") },
 		Confirm:    func(q string) (bool, error) { t.Errorf("asked behind the wizard: %s", q); return false, nil },
@@ -51,7 +52,8 @@ func TestWizardOnTheLab(t *testing.T) {
 	answers := func() bool { _, err := os.Stat("rdma-setup-answers.yaml"); return err == nil }
 
 	out, errs, code := typed(t, env, []string{"look", "", ""})
-	says(out, "SIMULATED: the system at this address is a lab", "RDMA is not set up", "nothing is set up yet", "esx-01 in DC, pNICs for RDMA: vmnic2 100G", "nothing was changed", "again: rdma-setup discover")
+	says(out, "SIMULATED: the system at this address is a lab", "RDMA is not set up", "nothing is set up yet",
+		"esx-01 in DC, pNICs for RDMA: vmnic2 100G", "nothing was changed", "again: rdma-setup discover")
 	if runs, _, _ := inProcess(env, "runs"); code != 0 || answers() || strings.Contains(runs, "pvrdma") {
 		t.Errorf("a look: exit %d, answers saved: %t, runs %q\n%s", code, answers(), runs, errs)
 	}

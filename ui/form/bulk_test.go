@@ -33,7 +33,8 @@ func site(n int) *world {
 		h.Name = fmt.Sprintf("esx-%03d", i+1)
 		inv.Hosts = append(inv.Hosts, h)
 		for j := range 2 {
-			inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%04d", 2*i+j+1), Host: h.Name, Power: "poweredOn", Hardware: 19, MemoryMB: 4096})
+			inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%04d", 2*i+j+1), Host: h.Name, Power: "poweredOn", Hardware: 19,
+				MemoryMB: 4096})
 		}
 	}
 	inv.VMs[0].IPs = []string{"10.0.0.7", "192.168.60.12", "fe80::1"}

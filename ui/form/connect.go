@@ -51,8 +51,10 @@ func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.draft, p.kept = w.Fabric.Draft()
 	}
 	p.fields = newFields(w.Theme,
-		question{Title: "vCenter address", About: "https://vcenter.example/sdk; https:// and /sdk are optional", Value: &w.Login.URL, Check: entry.VCenter},
-		question{Title: "Account", About: "read-only access is enough for the report; setup needs privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
+		question{Title: "vCenter address", About: "https://vcenter.example/sdk; https:// and /sdk are optional", Value: &w.Login.URL,
+			Check: entry.VCenter},
+		question{Title: "Account", About: "read-only access is enough for the report; setup needs privileges", Value: &w.Login.Username,
+			Check: entry.NotEmpty("an account")},
 	)
 	return p.fields.Init()
 }
@@ -105,18 +107,19 @@ func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	}
 	p.asked.URL, p.asked.Username = w.Login.URL, w.Login.Username
 	l := w.Login
-	return w.Do("looking for "+backends.Clean(l.URL), func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) }, func(w *frame.Wizard, err error) tea.Cmd {
-		switch {
-		case errors.As(err, &p.trust):
-			return nil
-		case err != nil:
-			p.fields.focus(0) // the address
-			return w.Fail(err)
-		case w.Login.Password == "":
-			return w.Next()
-		}
-		return connect(w)
-	}), nil
+	return w.Do("looking for "+backends.Clean(l.URL), func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) },
+		func(w *frame.Wizard, err error) tea.Cmd {
+			switch {
+			case errors.As(err, &p.trust):
+				return nil
+			case err != nil:
+				p.fields.focus(0) // the address
+				return w.Fail(err)
+			case w.Login.Password == "":
+				return w.Next()
+			}
+			return connect(w)
+		}), nil
 }
 
 // halves breaks a fingerprint after 16 bytes, so that it can be compared line by line.
@@ -138,7 +141,8 @@ var ways = [...][2]string{
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	if p.trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\n"+
-			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or any other key to go back.",
+			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or any "+
+			"other key to go back.",
 			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"
@@ -146,11 +150,13 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 		intro += w.Theme.Accent.Render(way[0]) + theme.Wrap(way[1], width-7) + "\n"
 	}
 	if p.draft != nil {
-		intro += w.Theme.Accent.Render("F3     ") + theme.Wrap("continue with the answers that were kept on "+p.kept.Format("2006-01-02 15:04 MST"), width-7) + "\n"
+		intro += w.Theme.Accent.Render("F3     ") +
+			theme.Wrap("continue with the answers that were kept on "+p.kept.Format("2006-01-02 15:04 MST"), width-7) + "\n"
 	}
 	intro += "\n"
 	if w.Fabric.Simulated() {
-		intro += w.Theme.Warning.Render(theme.Wrap("This is the embedded lab, a simulated data centre. Try anything: no real system is affected.", width)) + "\n"
+		intro += w.Theme.Warning.Render(theme.Wrap("This is the embedded lab, a simulated data centre. Try anything: no real system is affected.",
+			width)) + "\n"
 	}
 	for _, what := range w.Fabric.Insecure() {
 		intro += w.Theme.Bad.Render(theme.Wrap("INSECURE: "+what, width)) + "\n"
@@ -171,7 +177,8 @@ func (p *passwordPage) EnterLabel() string  { return "log in" }
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.typed = ""
 	p.fields = newFields(w.Theme, question{Title: "Password of " + backends.Clean(w.Login.Username),
-		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true, Check: entry.NotEmpty("the password")})
+		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true,
+		Check: entry.NotEmpty("the password")})
 	return p.fields.Init()
 }
 

@@ -128,7 +128,8 @@ func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 // A cost that needs several lines keeps its margin.
 func TestLongCostKeepsItsMargin(t *testing.T) {
 	still(t, func(t *testing.T) {
-		onPlan(t, &world{shared: true, reboots: 12}, 80, 24).shows("Cost  12 host reboots, at most 1 at a time; 12 VM power cycles").shows("\n         off at a time")
+		onPlan(t, &world{shared: true, reboots: 12}, 80, 24).shows("Cost  12 host reboots, at most 1 at a time; 12 VM power cycles").shows(
+			"\n         off at a time")
 	})
 }
 
@@ -139,7 +140,8 @@ func TestTheFooterFollowsTheEndOfThePlan(t *testing.T) {
 			k := onPlan(t, &world{shared: true, long: 40}, width, 24)
 			k.screen()
 			k.press("end")
-			if s := k.screen(); !strings.Contains(s, "Type yes, then Enter, to apply this plan. Esc goes back.") || !strings.Contains(s, "yes Enter APPLY") {
+			if s := k.screen(); !strings.Contains(s, "Type yes, then Enter, to apply this plan. Esc goes back.") ||
+				!strings.Contains(s, "yes Enter APPLY") {
 				t.Error(s)
 			}
 		})

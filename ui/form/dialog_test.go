@@ -24,7 +24,8 @@ func TestPlainQuestionsChooseNothingByThemselves(t *testing.T) {
 	}
 	lines := chosen()
 	lines[10] = ""
-	if _, text, _ = answer(&world{shared: true}, append(lines, make([]string, 50)...)...); !strings.Contains(text, "host NAME, or all: \nname at least one") || strings.Contains(text, "reading hosts and guests") {
+	if _, text, _ = answer(&world{shared: true}, append(lines, make([]string, 50)...)...); !strings.Contains(text,
+		"host NAME, or all: \nname at least one") || strings.Contains(text, "reading hosts and guests") {
 		t.Errorf("VMs are chosen:\n%s", text)
 	}
 }
@@ -40,7 +41,8 @@ func TestPlainQuestionsSelectManyAtOnce(t *testing.T) {
 	lines[2], lines[10] = "cluster Cluster 9", "vm-0001, host esx-300, vm-05*"
 	lines = slices.Insert(lines, 3, "cluster Cluster 2, esx-00?")
 	_, text, _ := answer(f, lines...)
-	for _, want := range []string{"cluster Cluster 2, ESXi 8.0.3, connected: esx-201 to esx-300", "there is no cluster Cluster 9", "109 hosts: esx-001 to esx-009, esx-201 to esx-300",
+	for _, want := range []string{"cluster Cluster 2, ESXi 8.0.3, connected: esx-201 to esx-300", "there is no cluster Cluster 9",
+		"109 hosts: esx-001 to esx-009, esx-201 to esx-300",
 		"vmnic2 on esx-001 to esx-009, esx-201 to esx-300: 100G, RoCE v2", "vm-0600 has 192.168.50."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
@@ -57,11 +59,13 @@ func TestPlainQuestionsAboutAllVMs(t *testing.T) {
 	lines = append(lines, "192.168.60.11/30", "192.168.60.11/24", "ops", "", "no", "yes")
 	lines = slices.Insert(lines, 5, ":back", "") // from the switch to the pNICs
 	got, text, err := answer(f, lines...)
-	if err != nil || strings.Count(text, "Take these pNICs") != 2 || !strings.Contains(text, "free addresses for only 3 of 6 VMs") || !strings.Contains(text, "First address of 6 VMs") {
+	if err != nil || strings.Count(text, "Take these pNICs") != 2 || !strings.Contains(text, "free addresses for only 3 of 6 VMs") ||
+		!strings.Contains(text, "First address of 6 VMs") {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	vms := got.Answers.VMs
-	if len(vms) != 6 || vms[0].IP.String() != "192.168.60.11/24" || vms[1].IP.String() != "192.168.60.13/24" || vms[5].Guest.User != "ops" { // .12 is in use
+	// .12 is in use
+	if len(vms) != 6 || vms[0].IP.String() != "192.168.60.11/24" || vms[1].IP.String() != "192.168.60.13/24" || vms[5].Guest.User != "ops" {
 		t.Errorf("%+v", vms)
 	}
 }
@@ -70,12 +74,14 @@ func TestPlainQuestionsAboutAllVMs(t *testing.T) {
 func TestPlainQuestionsContinueAfterARefusal(t *testing.T) {
 	testclass.Plain(t)
 	for name, f := range map[string]*world{
-		"a plan":  {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
-		"a check": {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "vmnic2 has no link"}}},
+		"a plan": {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
+		"a check": {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail,
+			Evidence: "vmnic2 has no link"}}},
 	} {
 		lines := append(defaults()[:12], "read", "vms", "vm-01", "", "leave")
 		_, text, err := answer(f, lines...)
-		if backends.KindOf(err) == backends.KindUsage || err == nil || f.surveys != 3 || strings.Count(text, "Next: leave") != 3 || strings.Count(text, "VMs: names") != 2 {
+		if backends.KindOf(err) == backends.KindUsage || err == nil || f.surveys != 3 || strings.Count(text, "Next: leave") != 3 ||
+			strings.Count(text, "VMs: names") != 2 {
 			t.Errorf("%s: %v, %d surveys\n%s", name, err, f.surveys, text)
 		}
 	}

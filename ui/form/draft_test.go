@@ -33,7 +33,8 @@ func TestTheWizardContinuesFromADraft(t *testing.T) {
 func TestInputOfTheLastPageIsKept(t *testing.T) {
 	testclass.Plain(t)
 	for name, leave := range map[string]func(s *session){
-		"Ctrl-C": func(s *session) { s.press("\x03") }, "q": func(s *session) { s.press("qy") }, "a lost terminal": func(s *session) { close(s.hangup) },
+		"Ctrl-C": func(s *session) { s.press("\x03") }, "q": func(s *session) { s.press("qy") },
+		"a lost terminal": func(s *session) { close(s.hangup) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -70,7 +71,9 @@ func TestPlainQuestionsContinueFromADraft(t *testing.T) {
 		a := answers.Default(answers.PVRDMA)
 		a.Hosts.Names = []string{"esx-02"}
 		_, text, _ := answer(&world{draft: a}, first, "", "")
-		if _, asked, _ := strings.Cut(text, "Hosts"); !strings.Contains(text, "Continue with the answers that were kept on 2026-03-14 09:26 UTC? yes or no [yes]: ") || !strings.Contains(asked, "["+want) {
+		if _, asked, _ := strings.Cut(text,
+			"Hosts"); !strings.Contains(text, "Continue with the answers that were kept on 2026-03-14 09:26 UTC? yes or no [yes]: ") ||
+			!strings.Contains(asked, "["+want) {
 			t.Errorf("%q: want %s:\n%s", first, want, text)
 		}
 	}

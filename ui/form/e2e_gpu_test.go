@@ -80,7 +80,8 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	plan := exec.Command(bin, "plan", "-f", filepath.Join(s.dir, "rdma-setup-answers.yaml"), "-o", "json")
 	plan.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir}, env...)
 	out, err := plan.Output()
-	if err != nil || !strings.Contains(string(out), `"guest/vm-01/build/nvidia"`) || !strings.Contains(string(out), `"vm/vm-02/device/0000:3c:00.0"`) {
+	if err != nil || !strings.Contains(string(out), `"guest/vm-01/build/nvidia"`) ||
+		!strings.Contains(string(out), `"vm/vm-02/device/0000:3c:00.0"`) {
 		t.Errorf("after the rollback: %v\n%s", err, out)
 	}
 }

@@ -39,7 +39,8 @@ func (s *terminal) restored() {
 	s.mu.Lock()
 	drawn := s.output.String()
 	s.mu.Unlock()
-	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?1000h": "\x1b[?1000l"} {
+	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l",
+		"\x1b[?1000h": "\x1b[?1000l"} {
 		if strings.LastIndex(drawn, on) > strings.LastIndex(drawn, off) {
 			s.t.Errorf("%q was sent and never taken back with %q", on, off)
 		}

@@ -48,9 +48,11 @@ func build(t *testing.T) string {
 
 func start(t *testing.T, bin string, env []string, args ...string) *terminal {
 	t.Helper()
-	s := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), ended: make(chan error, 1), drained: make(chan struct{}), width: 120, news: make(chan struct{}, 1)}
+	s := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), ended: make(chan error, 1), drained: make(chan struct{}),
+		width: 120, news: make(chan struct{}, 1)}
 	s.cmd.Dir = s.dir
-	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir, "TERM=xterm-256color", "LANG=C.UTF-8"}, env...)
+	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir, "TERM=xterm-256color",
+		"LANG=C.UTF-8"}, env...)
 	var err error
 	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 40, Cols: s.width}); err != nil {
 		t.Fatal(err)
@@ -195,15 +197,17 @@ func (s *terminal) toPlan() {
 // pages accepts the pages before the plan.
 func (s *terminal) pages() {
 	s.t.Helper()
-	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing prevents the setup"} {
+	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host",
+		"Distributed switch", "Which VMs get an RDMA", "Nothing prevents the setup"} {
 		s.shows(text)
 		s.press(strings.Repeat("\r", fieldsOf[text]))
 	}
 }
 
 // fieldsOf is the number of times Enter is pressed on a page of the default answers: once per field.
-var fieldsOf = map[string]int{"vCenter address": 2, "Which hosts should be set up": 1, "How should the guests": 1, "Which pNIC of each host": 1,
-	"Distributed switch": 5, "Which VMs get an RDMA": 1, "Nothing prevents the setup": 1}
+var fieldsOf = map[string]int{"vCenter address": 2, "Which hosts should be set up": 1, "How should the guests": 1,
+	"Which pNIC of each host": 1,
+	"Distributed switch":      5, "Which VMs get an RDMA": 1, "Nothing prevents the setup": 1}
 
 func TestE2EWizard(t *testing.T) {
 	bin := build(t)
@@ -330,7 +334,8 @@ func TestE2EWizard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, bin, how.env, how.args...)
-			for _, q := range []string{"vCenter address", "Account", "Hosts: names", "How should the guests", "Take these pNICs", "Distributed switch", "Port group", "MTU,", "VLAN", "vmknic for PVRDMA", "VMs: names", "Take these addresses"} {
+			for _, q := range []string{"vCenter address", "Account", "Hosts: names", "How should the guests", "Take these pNICs",
+				"Distributed switch", "Port group", "MTU,", "VLAN", "vmknic for PVRDMA", "VMs: names", "Take these addresses"} {
 				s.shows(q)
 				s.press("\n")
 			}

@@ -25,10 +25,13 @@ func TestE2EWizardAsksForPasswords(t *testing.T) {
 	}
 	guest, root, esxi := password("RDMA_SETUP_GUEST_PASSWORD"), password("RDMA_SETUP_SUDO_PASSWORD"), password("RDMA_SETUP_ESXI_PASSWORD")
 	password("RDMA_SETUP_SSH_KEY")
-	toGuests := [][2]string{{"vCenter address", "\r\r"}, {"Which hosts should be set up", "\r"}, {"How should the guests", "\r"}, {"Which pNIC of each host", "\r"},
+	toGuests := [][2]string{{"vCenter address", "\r\r"}, {"Which hosts should be set up", "\r"}, {"How should the guests", "\r"},
+		{"Which pNIC of each host", "\r"},
 		{"Distributed switch", strings.Repeat("\r", 9)}, {"Which VMs get an RDMA", "\r"}}
-	toRun := append(slices.Clone(toGuests), [][2]string{{"Log-in password in the guests", "typo\r"}, {"refused it; once more", guest + "\r"}, {"Sudo password in the guests", "typo\r"},
-		{"refused it; once more", root + "\r"}, {"Nothing prevents the setup", "\r"}, {"Scroll to the end", strings.Repeat("\r", 50)}, {"the plan was not accepted", "yes\r"},
+	toRun := append(slices.Clone(toGuests), [][2]string{{"Log-in password in the guests", "typo\r"}, {"refused it; once more", guest + "\r"},
+		{"Sudo password in the guests", "typo\r"},
+		{"refused it; once more", root + "\r"}, {"Nothing prevents the setup", "\r"}, {"Scroll to the end", strings.Repeat("\r", 50)},
+		{"the plan was not accepted", "yes\r"},
 		{"Password of the ESXi host", "typo\r"}, {"for the other ESXi hosts too?", "n"}}...)
 	t.Run("Ctrl-C before the run", func(t *testing.T) {
 		s := start(t, bin, env, "-f", file)

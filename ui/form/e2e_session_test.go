@@ -34,9 +34,11 @@ const esc, down, tab, f2 = "\x1b", "\x1b[B", "\t", "\x1bOQ"
 func TestE2ESessions(t *testing.T) {
 	bin := build(t)
 	for mode, pages := range map[string][][2]string{
-		"pvrdma": {{"How should the guests", "\r"}, {"Which pNIC of each host", "\r"}, {"vmknic for PVRDMA", "-two" + esc}, {"Which pNIC of each host", "\r"},
+		"pvrdma": {{"How should the guests", "\r"}, {"Which pNIC of each host", "\r"}, {"vmknic for PVRDMA", "-two" + esc},
+			{"Which pNIC of each host", "\r"},
 			{"> RDMA-DVS-two", "\r\r\r\r\r"}},
-		"sriov": {{"How should the guests", down}, {"> SR-IOV", "\r"}, {"Which pNIC of each host", "\r"}, {"Account of the ESXi shell", tab + tab + tab + tab + "\x7f" + "4" + esc},
+		"sriov": {{"How should the guests", down}, {"> SR-IOV", "\r"}, {"Which pNIC of each host", "\r"},
+			{"Account of the ESXi shell", tab + tab + tab + tab + "\x7f" + "4" + esc},
 			{"Which pNIC of each host", "\r"}, {"> 4", strings.Repeat("\r", 9)}},
 	} {
 		t.Run(mode, func(t *testing.T) {

@@ -125,14 +125,17 @@ func inventory() *backends.Inventory {
 			Name: name, Datacenter: "DC", Cluster: "Cluster-01", Version: "8.0.3", State: "connected",
 			VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.0.0.%d", i)}},
 			NICs: []backends.NIC{
-				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: connectX.Driver(), Roles: []string{"management"}},
-				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: connectX.Driver(), RDMADevice: "vmrdma0", RoCEv2: true},
+				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: connectX.Driver(),
+					Roles: []string{"management"}},
+				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: connectX.Driver(), RDMADevice: "vmrdma0",
+					RoCEv2: true},
 			},
 		})
 		for _, v := range backends.ChoosePNIC(&inv.Hosts[i-1], backends.PNICWish{}).Verdicts {
 			v.NIC.Eligible, v.NIC.Why = v.Eligible(), v.Why()
 		}
-		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, MemoryMB: 16384, GuestName: "Ubuntu Linux (64-bit)"})
+		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, MemoryMB: 16384,
+			GuestName: "Ubuntu Linux (64-bit)"})
 	}
 	inv.Hosts[2].State = "disconnected"
 	return inv
@@ -183,7 +186,8 @@ func (f *world) Preflight(context.Context, *answers.Answers, *backends.Inventory
 	}
 	return []checks.Finding{
 		{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass, Evidence: "answers"},
-		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3", Remedy: "Install the same ESXi build on all hosts."},
+		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3",
+			Remedy: "Install the same ESXi build on all hosts."},
 	}
 }
 
@@ -195,15 +199,19 @@ func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) 
 		return &plan.Plan{Mode: "pvrdma"}, nil
 	}
 	p := &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{
-		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}, From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},
-		{Setting: backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirewall, Name: "pvrdma"}, From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
+		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"},
+			From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},
+		{Setting: backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirewall, Name: "pvrdma"},
+			From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
 	}, Notes: append([]string{"PVRDMA keeps vMotion and snapshots"}, f.cost...)}
 	for i := range f.reboots {
 		p.Brackets = append(p.Brackets, plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(fmt.Sprintf("esx-%d", i))},
 			plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(fmt.Sprintf("vm-%d", i))})
 	}
 	for i := range f.long {
-		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%d", 100+i)), Kind: backends.KindOption, Name: fmt.Sprintf("Net.Option%d", i)}, To: backends.ValueOf("1")})
+		p.Changes = append(p.Changes,
+			plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%d", 100+i)), Kind: backends.KindOption,
+				Name: fmt.Sprintf("Net.Option%d", i)}, To: backends.ValueOf("1")})
 	}
 	return p, nil
 }
@@ -224,7 +232,8 @@ func (f *world) Rehearse(ctx context.Context, _ *answers.Answers) (string, error
 	return rehearsed, nil
 }
 
-func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
+func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote,
+	sink engine.Sink) (engine.Result, error) {
 	f.applied++
 	var nodes []engine.NodeInfo
 	for _, c := range p.Changes {
@@ -254,17 +263,21 @@ func (f *world) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan
 	return []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 2, Senders: 3, Bytes: 150e9, Time: 20 * time.Second, PeakGbps: 100}}
 }
 
-func (f *world) Measure(_ context.Context, _ *answers.Answers, _ <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
-	m := perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.SendBandwidth, AchievedGbps: 96.1, ExpectedGbps: 98, Verdict: perftest.VerdictPass, Simulated: true, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: 96.1}}}
+func (f *world) Measure(_ context.Context, _ *answers.Answers, _ <-chan struct{},
+	progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	m := perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.SendBandwidth,
+		AchievedGbps: 96.1, ExpectedGbps: 98, Verdict: perftest.VerdictPass, Simulated: true, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: 96.1}}}
 	if progress != nil {
 		progress(perftest.Progress{Round: 1, Rounds: 1, Done: 1, Total: 1, Test: m.Test, Result: &m})
 	}
 	return []perftest.Measurement{m}, nil
 }
 
-func (f *world) Report(_ context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
-	return &report.Report{Run: res.Run, Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
-		Status: string(res.Status), Checks: found, Measurements: measured}, nil
+func (f *world) Report(_ context.Context, a *answers.Answers, res engine.Result, found []checks.Finding,
+	measured []perftest.Measurement) (*report.Report, error) {
+	return &report.Report{Run: res.Run, Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk",
+		Simulated: true,
+		Status:    string(res.Status), Checks: found, Measurements: measured}, nil
 }
 
 func (f *world) SaveAnswers(a *answers.Answers, how live.Saving) (string, error) {
@@ -319,8 +332,9 @@ func (f *world) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inve
 		<-ctx.Done()
 		return nil, nil, ctx.Err()
 	}
-	return inventory(), &report.Report{Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
-		Checks: f.Preflight(ctx, a, nil), Notes: []string{"read-only: nothing was changed or measured"}}, nil
+	return inventory(), &report.Report{Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk",
+		Simulated: true,
+		Checks:    f.Preflight(ctx, a, nil), Notes: []string{"read-only: nothing was changed or measured"}}, nil
 }
 
 func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }

@@ -76,7 +76,8 @@ func newFields(t theme.Theme, questions ...question) *fields {
 }
 
 func (f *fields) build(list ...huh.Field) {
-	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(fieldKeys()).WithTheme(huhTheme{f.theme}).WithAccessible(false)
+	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(fieldKeys()).WithTheme(huhTheme{f.theme}).
+		WithAccessible(false)
 }
 
 // fieldKeys is huh's key map without Enter and Escape.
@@ -86,7 +87,8 @@ func fieldKeys() *huh.KeyMap {
 	none := key.NewBinding(key.WithDisabled())
 	k := huh.NewDefaultKeyMap()
 	k.Quit = none
-	k.Input.Next, k.Input.Prev, k.Input.Submit = key.NewBinding(key.WithKeys("tab", "down")), key.NewBinding(key.WithKeys("shift+tab", "up")), none
+	k.Input.Next, k.Input.Prev, k.Input.Submit = key.NewBinding(key.WithKeys("tab", "down")), key.NewBinding(key.WithKeys("shift+tab", "up")),
+		none
 	k.Select.Next, k.Select.Prev, k.Select.Submit, k.Select.Filter = next, prev, none, none
 	return k
 }

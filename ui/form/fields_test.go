@@ -13,7 +13,8 @@ func TestKeysAfterTabAreForTheNextField(t *testing.T) {
 	first, second := "", ""
 	f := newFields(theme.Theme{}, question{Title: "A", Value: &first}, question{Title: "B", Value: &second})
 	f.Init()
-	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"}, {Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
+	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"},
+		{Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
 		f.Update(nil, k)
 	}
 	if first != "ac" || second != "b" {

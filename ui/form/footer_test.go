@@ -35,7 +35,8 @@ var footers = []struct {
 	{"VMs", world{}, func(k *keyboard) { reach(k, "VMs and guests") }},
 	{"VMs, address", world{}, func(k *keyboard) { reach(k, "VMs and guests").press("e") }},
 	{"preflight", world{}, func(k *keyboard) { reach(k, "Preflight") }},
-	{"preflight, refused", world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
+	{"preflight, refused",
+		world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
 		func(k *keyboard) { reach(k, "Preflight") }},
 	{"plan", world{}, func(k *keyboard) { reach(k, "Plan") }},
 	{"plan of a site", world{shared: true, long: 100}, func(k *keyboard) { reach(k, "Plan").press("end").screen() }},
@@ -118,7 +119,8 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 				help := begin()
 				help.press("f1")
 				for _, h := range k.w.Page().Hints() {
-					if !strings.Contains(k.screen(), h.Key+" "+h.Does) && page.name != "hosts, a file in the way" && !strings.Contains(page.name, ", list") && !strings.Contains(page.name, ", address") {
+					if !strings.Contains(k.screen(), h.Key+" "+h.Does) && page.name != "hosts, a file in the way" &&
+						!strings.Contains(page.name, ", list") && !strings.Contains(page.name, ", address") {
 						t.Errorf("the footer lacks %s %s:\n%s", h.Key, h.Does, k.screen())
 					}
 				}

@@ -20,7 +20,8 @@ func Run(ctx context.Context, o Options) (entry.Outcome, error) {
 
 // pages returns the pages in the frame's order.
 func pages() []frame.Page {
-	return []frame.Page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{}, &reviewPage{}, &runPage{}, &finalPage{}}
+	return []frame.Page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{},
+		&reviewPage{}, &runPage{}, &finalPage{}}
 }
 
 func lookOnly() frame.Page { return &lookPage{} }

@@ -72,7 +72,8 @@ type hostsPage struct {
 
 func (p *hostsPage) Title() string { return "Hosts" }
 func (p *hostsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "c", Does: "cluster"},
+		{Key: "/", Does: "filter"}}
 }
 func (p *hostsPage) EnterLabel() string { return "continue" }
 
@@ -105,7 +106,8 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 		return nil
 	}
 	p.early = w.Partial()
-	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"},
+		{Title: "RDMA pNICs"}}, rows)
 	table.Groups = "cluster"
 	p.choose(table, chosen)
 	return nil

@@ -35,7 +35,8 @@ type keyboard struct {
 func sit(t *testing.T, f live.Fabric, width, height int) *keyboard {
 	t.Helper()
 	k := &keyboard{t: t, queue: make(chan tea.Msg, 1024)}
-	k.w = frame.New(context.Background(), frame.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(false, false, true)}, pages(), lookOnly)
+	k.w = frame.New(context.Background(), frame.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA),
+		Theme: theme.New(false, false, true)}, pages(), lookOnly)
 	k.w.Send = func(m tea.Msg) { k.queue <- m }
 	k.send(tea.WindowSizeMsg{Width: width, Height: height})
 	k.do(k.w.Init())
@@ -97,7 +98,9 @@ func (k *keyboard) press(keys ...string) *keyboard {
 }
 
 func keyPress(key string) tea.KeyPressMsg {
-	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace, "f1": tea.KeyF1, "f2": tea.KeyF2, "f3": tea.KeyF3, "pgup": tea.KeyPgUp, "pgdn": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd}
+	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4,
+		"esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace,
+		"f1": tea.KeyF1, "f2": tea.KeyF2, "f3": tea.KeyF3, "pgup": tea.KeyPgUp, "pgdn": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd}
 	switch {
 	case key == "shift+tab":
 		return tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift}

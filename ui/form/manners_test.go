@@ -90,9 +90,11 @@ func TestEscCancelsLongOperations(t *testing.T) {
 
 func TestFailedChecksHoldThePlanBack(t *testing.T) {
 	still(t, func(t *testing.T) {
-		f := &world{findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-01"), Status: checks.Fail, Evidence: "vmnic2 is down", Remedy: "Check the cable."}}}
+		f := &world{findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-01"), Status: checks.Fail,
+			Evidence: "vmnic2 is down", Remedy: "Check the cable."}}}
 		k := sit(t, f, 100, 30)
-		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter").on("Preflight").shows("1 check failed").shows("Check the cable.")
+		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter").on("Preflight").shows("1 check failed").shows(
+			"Check the cable.")
 		k.press("enter").on("Preflight").shows("error: 1 check failed").shows("press r")
 		f.findings = []checks.Finding{}
 		k.press("r").shows("Nothing prevents the setup").press("enter").on("Plan")
@@ -102,7 +104,8 @@ func TestFailedChecksHoldThePlanBack(t *testing.T) {
 func TestNothingToChangeIsSaid(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{nothing: true}, 100, 30)
-		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter", "enter").on("Plan").shows("There is nothing to change")
+		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter", "enter").on("Plan").shows(
+			"There is nothing to change")
 	})
 }
 
@@ -175,7 +178,8 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
-		k.press("l").shows("(user@address[:port])").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is not a port`)
+		k.press("l").shows("(user@address[:port])").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press(
+			"enter").shows(`"99999" is not a port`)
 		k.press("backspace", "backspace", "backspace", "enter", "enter").on("Preflight")
 		want := []answers.VMGuest{{Address: "10.1.1.1", Port: 2222, User: "root"}, {Address: "2001:db8::7", Port: 99}}
 		for i, v := range k.w.Answers.VMs {

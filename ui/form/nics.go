@@ -72,7 +72,8 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 			}
 		}
 	}
-	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1},
+		{Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
 	table.Radio = true
 	p.choose(table, chosen)
 	table.At(first)
@@ -81,7 +82,8 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 
 func nicRow(host string, v backends.PNICVerdict) live.Row {
 	n := v.NIC
-	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMALabel(*n), n.Driver, n.MAC, v.Why()}}
+	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMALabel(*n),
+		n.Driver, n.MAC, v.Why()}}
 	if !v.Choosable() {
 		r.Disabled = v.Why()
 	}

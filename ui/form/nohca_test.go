@@ -44,12 +44,14 @@ func TestQuestionsAboutAHostWithoutAnRDMACard(t *testing.T) {
 	lines := []string{"", "", "esx-01,esx-02", "", "yes"}
 	f := &world{inv: withoutHCA()}
 	_, text, err := answer(f, append(append(lines, make([]string, 8)...), "yes")...)
-	if err != nil || f.saved == nil || !f.saved.NoHCA() || len(f.saved.Hosts.Names) != 2 || !strings.Contains(text, "proposed: vmnic2 on esx-01\n") {
+	if err != nil || f.saved == nil || !f.saved.NoHCA() || len(f.saved.Hosts.Names) != 2 ||
+		!strings.Contains(text, "proposed: vmnic2 on esx-01\n") {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	f = &world{inv: withoutHCA()}
 	_, text, err = answer(f, append(append(lines[:4:4], "", "esx-01"), defaults()[3:]...)...)
-	if err != nil || f.saved == nil || f.saved.NoHCA() || len(f.saved.Hosts.Names) != 1 || !strings.Contains(text, "then name the hosts without esx-02") {
+	if err != nil || f.saved == nil || f.saved.NoHCA() || len(f.saved.Hosts.Names) != 1 ||
+		!strings.Contains(text, "then name the hosts without esx-02") {
 		t.Fatalf("%v\n%s", err, text)
 	}
 }

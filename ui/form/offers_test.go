@@ -11,9 +11,11 @@ import (
 // twoSwitches is an inventory with two distributed switches, a port group on each, and two VMs on one host.
 func twoSwitches() *backends.Inventory {
 	inv := inventory()
-	inv.Switches = []backends.Switch{{Name: "DVS-10", Datacenter: "DC", Version: "8.0.0", MTU: 9000}, {Name: "DVS-2", Datacenter: "DC", Version: "7.0.3", MTU: 1500},
+	inv.Switches = []backends.Switch{{Name: "DVS-10", Datacenter: "DC", Version: "8.0.0", MTU: 9000},
+		{Name: "DVS-2", Datacenter: "DC", Version: "7.0.3", MTU: 1500},
 		{Name: "Elsewhere", Datacenter: "DC-2"}}
-	inv.PortGroups = []backends.PortGroup{{Name: "PG-2", Switch: "DVS-2", VLAN: "100"}, {Name: "PG-10", Switch: "DVS-10"}, {Name: "DVS-2-uplinks", Switch: "DVS-2", Uplink: true}}
+	inv.PortGroups = []backends.PortGroup{{Name: "PG-2", Switch: "DVS-2", VLAN: "100"}, {Name: "PG-10", Switch: "DVS-10"},
+		{Name: "DVS-2-uplinks", Switch: "DVS-2", Uplink: true}}
 	inv.VMs[1].Host = "esx-01"
 	return inv
 }
@@ -27,8 +29,10 @@ func TestFieldsOfferWhatExists(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := atSwitch(t, &world{inv: twoSwitches()})
 		k.shows("F4 list").press("f4").shows("DVS-2").shows("version 7.0.3, MTU 1500").shows("1 of 2").press("esc").shows("> RDMA-DVS")
-		k.press("f4", "return", "return", "f4").shows("VLAN 100").shows("1 of 1").press("space").shows("> PG-2").press("return", "return").on("Switch and vmknic")
-		k.press("return").shows("Enter continue").press("7", "return").on("Switch and vmknic").shows(`no vmknic "vmk07"`).press("f4", "return", "return").on("VMs and guests")
+		k.press("f4", "return", "return", "f4").shows("VLAN 100").shows("1 of 1").press("space").shows("> PG-2").press("return", "return").on(
+			"Switch and vmknic")
+		k.press("return").shows("Enter continue").press("7", "return").on("Switch and vmknic").shows(`no vmknic "vmk07"`).press("f4", "return",
+			"return").on("VMs and guests")
 		if s := k.w.Answers.Switch; s.Name != "DVS-2" || s.PortGroup != "PG-2" {
 			t.Errorf("%+v", s)
 		}
@@ -38,10 +42,13 @@ func TestFieldsOfferWhatExists(t *testing.T) {
 // A field with a fixed set of values is not a text field, and a card is assigned to only one VM.
 func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 	still(t, func(t *testing.T) {
-		k := sit(t, &world{inv: twoSwitches(), shared: true}, 80, 24).press("enter").write("right").press("enter", "a", "enter", "down", "down", "enter", "enter").on("GPUs")
-		k.press("x", "right").shows("> sriov").press("backspace", "p").shows("> passthrough").press("s").shows("> sriov").press("left").shows("> passthrough")
+		k := sit(t, &world{inv: twoSwitches(), shared: true}, 80, 24).press("enter").write("right").press("enter", "a", "enter", "down", "down",
+			"enter", "enter").on("GPUs")
+		k.press("x", "right").shows("> sriov").press("backspace", "p").shows("> passthrough").press("s").shows("> sriov").press("left").shows(
+			"> passthrough")
 		k.press("f4").shows("a VF for each VM").press("return", "enter").on("VMs and guests").press("space").shows("1 chosen")
-		k.press("down", "space").shows("vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01").press("a").shows("not all are chosen").shows("1 chosen")
+		k.press("down", "space").shows("vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01").press("a").shows("not all are chosen").
+			shows("1 chosen")
 		k.press("i").shows("1 chosen").press("enter").on("Preflight")
 		if vms := k.w.Answers.VMs; len(vms) != 1 || vms[0].Name != "vm-02" || k.w.Answers.GPUDirect.NIC != "passthrough" {
 			t.Errorf("%+v", vms)
@@ -64,8 +71,10 @@ func TestARefusalLeadsToItsAnswer(t *testing.T) {
 		backends.ClusterRef("Island"): {"Hosts", "1 of 3", "choose another"},
 	} {
 		bubble(t, target.String(), func(t *testing.T) {
-			f := &world{inv: twoSwitches(), refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: target, Why: "it is no good", Remedy: where[2]}}}}
-			atSwitch(t, f).press("enter", "enter").on("Preflight").shows("g go to the answer").press("g").on(where[0]).shows(where[1]).shows("it is no good").shows(where[2])
+			f := &world{inv: twoSwitches(),
+				refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: target, Why: "it is no good", Remedy: where[2]}}}}
+			atSwitch(t, f).press("enter", "enter").on("Preflight").shows("g go to the answer").press("g").on(where[0]).shows(where[1]).shows(
+				"it is no good").shows(where[2])
 		})
 	}
 }
@@ -79,11 +88,14 @@ func TestSwitchFieldsAreValidatedInPlace(t *testing.T) {
 		for range long {
 			k.press("backspace")
 		}
-		k.write("  ").press("return", "tab").shows("> 9000").press("backspace").write("1").press("return").shows("a new switch gets at most 9000 bytes")
-		k.press("backspace").write("0  ").press("return", "backspace").write(" 5 ").press("return").shows("Enter continue").write(" ").press("return").on("VMs and guests")
+		k.write("  ").press("return", "tab").shows("> 9000").press("backspace").write("1").press("return").shows(
+			"a new switch gets at most 9000 bytes")
+		k.press("backspace").write("0  ").press("return", "backspace").write(" 5 ").press("return").shows("Enter continue").write(" ").press(
+			"return").on("VMs and guests")
 		if s := k.w.Answers.Switch; s.Name != "RDMA-DVS" || s.MTU != 9000 || s.VLAN != 5 {
 			t.Errorf("%+v", s)
 		}
-		k.press("esc").press("f4", "return", "tab", "tab").press("backspace").write("1").press("return", "return").shows("Enter continue") // an existing switch may have more
+		// an existing switch may have more
+		k.press("esc").press("f4", "return", "tab", "tab").press("backspace").write("1").press("return", "return").shows("Enter continue")
 	})
 }

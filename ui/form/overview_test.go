@@ -31,12 +31,14 @@ func TestHostsAreShownByNameFirst(t *testing.T) {
 		s.press(keyEsc)
 		s.shows("3, 1 chosen")
 		s.press(keyEsc)
-		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"}, [2]string{"reading pNICs, switches and VMs", keyEsc})
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"},
+			[2]string{"reading pNICs, switches and VMs", keyEsc})
 		s.shows("Space choose")
 		s.press("\r")
 		s.shows("reading pNICs, switches and VMs")
 		b.late <- nil
-		s.steps([2]string{"How should", keyEsc}, [2]string{"Which hosts", keyEsc}, [2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"})
+		s.steps([2]string{"How should", keyEsc}, [2]string{"Which hosts", keyEsc}, [2]string{"vCenter address", "\r\r"},
+			[2]string{"VMs, which are being", "\r"})
 		b.late <- backends.Errorf(backends.KindUnreachable, "vcenter.example", "check the way there", "the connection was lost")
 		s.shows("the connection was lost")
 		s.press("\x03")

@@ -88,14 +88,16 @@ func (p *preflightPage) text(w *frame.Wizard, inv *backends.Inventory) string {
 	failed := plain.Count(w.Findings)[checks.Fail]
 	switch {
 	case p.refused != nil:
-		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail), w.Theme.Bad.Render("This setup is not possible, for the reasons below. Nothing was changed."))
+		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail),
+			w.Theme.Bad.Render("This setup is not possible, for the reasons below. Nothing was changed."))
 		entry.Refusals(&b, p.refused)
 	case failed > 0:
 		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail), w.Theme.Bad.Render(plain.Counted(failed, "check")+" failed. Nothing was changed."))
 	default:
 		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Pass), w.Theme.Good.Render("Nothing prevents the setup."))
 	}
-	fmt.Fprintf(&b, "\nRead: %s, %s, %s.\n", plain.Counted(len(inv.Hosts), "host"), plain.Counted(len(inv.VMs), "VM"), plain.Counted(len(inv.Guests), "guest"))
+	fmt.Fprintf(&b, "\nRead: %s, %s, %s.\n", plain.Counted(len(inv.Hosts), "host"), plain.Counted(len(inv.VMs), "VM"),
+		plain.Counted(len(inv.Guests), "guest"))
 	_ = plain.Findings(&b, w.Findings)
 	return b.String()
 }
@@ -138,7 +140,8 @@ func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, p.refused
 	}
 	if n := plain.Count(w.Findings)[checks.Fail]; n > 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and press r, or go back and change the answers", "%s failed", plain.Counted(n, "check"))
+		return nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and press r, or go back and change the answers",
+			"%s failed", plain.Counted(n, "check"))
 	}
 	return w.Next(), nil
 }

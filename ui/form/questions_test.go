@@ -69,11 +69,12 @@ func answerOn(f *world, input io.Reader, width int) (entry.Outcome, string, erro
 	var out bytes.Buffer
 	in := &echo{bufio.NewReader(input), &out}
 	passwords := []string{"wrong", "right", "root"}
-	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out, Width: width, Secret: func(string) (string, error) {
-		p := passwords[0]
-		passwords = passwords[1:]
-		return p, nil
-	}})
+	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out,
+		Width: width, Secret: func(string) (string, error) {
+			p := passwords[0]
+			passwords = passwords[1:]
+			return p, nil
+		}})
 	return got, out.String(), err
 }
 
@@ -118,14 +119,18 @@ func TestQuestionsTakeAnswers(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	a := f.saved
-	if a.Switch.Name != "DVS-2" || a.Switch.PortGroup != "PG-2" || a.Switch.MTU != 1500 || a.Switch.VLAN != 7 || len(a.Hosts.Names) != 1 || a.Hosts.Names[0] != "esx-02" {
+	if a.Switch.Name != "DVS-2" || a.Switch.PortGroup != "PG-2" || a.Switch.MTU != 1500 || a.Switch.VLAN != 7 || len(a.Hosts.Names) != 1 ||
+		a.Hosts.Names[0] != "esx-02" {
 		t.Errorf("%+v %+v", a.Switch, a.Hosts)
 	}
-	if len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.7.2/24" || a.VMs[0].Guest != (answers.VMGuest{Address: "1.2.3.4", Port: 2022, User: "u"}) {
+	if len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.7.2/24" ||
+		a.VMs[0].Guest != (answers.VMGuest{Address: "1.2.3.4", Port: 2022, User: "u"}) {
 		t.Errorf("%+v", a.VMs)
 	}
-	for _, said := range []string{"there is no host esx-09", "esx-03 is disconnected", "name at least one", `there is no mode "roce"`, `esx-02 has no pNIC "vmnic7"`, "vmnic0 cannot be chosen: it carries management",
-		"expected a number", `no vmknic "vmk9" on esx-02`, "vm-01 is on esx-01, which is not one of the selected hosts", "expected an address with its prefix length", `"x" is not a port`} {
+	for _, said := range []string{"there is no host esx-09", "esx-03 is disconnected", "name at least one", `there is no mode "roce"`,
+		`esx-02 has no pNIC "vmnic7"`, "vmnic0 cannot be chosen: it carries management",
+		"expected a number", `no vmknic "vmk9" on esx-02`, "vm-01 is on esx-01, which is not one of the selected hosts",
+		"expected an address with its prefix length", `"x" is not a port`} {
 		if !strings.Contains(text, said) {
 			t.Errorf("%q is not said:\n%s", said, text)
 		}
@@ -172,8 +177,10 @@ func TestQuestionsWithNothingToChangeAskBeforeTheyMeasure(t *testing.T) {
 
 func TestQuestionsRefuse(t *testing.T) {
 	for name, f := range map[string]*world{
-		"the plan":    {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}},
-		"a check":     {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "vmnic2 has no link", Remedy: "Check the cable."}}},
+		"the plan": {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link",
+			Remedy: "Check the cable."}}}},
+		"a check": {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail,
+			Evidence: "vmnic2 has no link", Remedy: "Check the cable."}}},
 		"certificate": {unknownCert: true},
 	} {
 		_, text, err := answer(f, defaults()...)
@@ -202,7 +209,8 @@ func TestStopIsNoticedWithoutInput(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, err = dialog.Run(context.Background(), dialog.Options{Fabric: &world{}, Answers: answers.Default(answers.PVRDMA), In: in, Out: io.Discard, Stop: stop})
+			_, err = dialog.Run(context.Background(), dialog.Options{Fabric: &world{}, Answers: answers.Default(answers.PVRDMA), In: in,
+				Out: io.Discard, Stop: stop})
 		}()
 		synctest.Wait()
 		close(stop)

@@ -21,7 +21,8 @@ func twoPorts() *backends.Inventory {
 		h := &inv.Hosts[i]
 		for n := range 1 + (3-i)/3 {
 			more := h.NICs[1]
-			more.Device, more.MAC, more.RDMADevice = fmt.Sprintf("vmnic%d", n+3), fmt.Sprintf("0c:42:a1:00:0%d:0%d", i+1, n+3), fmt.Sprintf("vmrdma%d", n+1)
+			more.Device, more.MAC, more.RDMADevice = fmt.Sprintf("vmnic%d", n+3), fmt.Sprintf("0c:42:a1:00:0%d:0%d", i+1, n+3),
+				fmt.Sprintf("vmrdma%d", n+1)
 			h.NICs = append(h.NICs, more)
 		}
 		for n, pci := range []string{"", "0000:3b:00.0", "0000:3b:00.1", "0000:af:00.0"}[:len(h.NICs)] {
@@ -53,7 +54,8 @@ func TestRailsAreAdded(t *testing.T) {
 		k.press("r").on("pNICs").shows("serve rail-2 (rail 2 of 2)").shows("serves rail-1")
 		k.golden("5-pnics-rails")
 		k.press("r").on("pNICs").shows("it has no other pNIC that can be used")
-		k.press("enter").on("Switch and vmknic").write("-x").press("tab", "tab", "tab", "tab", "tab").write("10.9.0.1/24").press("enter").on("Switch and vmknic").shows("expected a network")
+		k.press("enter").on("Switch and vmknic").write("-x").press("tab", "tab", "tab", "tab", "tab").write("10.9.0.1/24").press("enter").on(
+			"Switch and vmknic").shows("expected a network")
 		for range 4 {
 			k.press("backspace")
 		}
@@ -113,7 +115,8 @@ func TestListedAdaptersFollowTheRails(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed(1, "rail-1")
-	a.VMs[0].Adapters = append(a.VMs[0].Adapters, answers.Adapter{Rail: "rail-2", IP: ip("192.168.51.11/24"), PortGroup: a.Rails[1].Switch.PortGroup})
+	a.VMs[0].Adapters = append(a.VMs[0].Adapters, answers.Adapter{Rail: "rail-2", IP: ip("192.168.51.11/24"),
+		PortGroup: a.Rails[1].Switch.PortGroup})
 	a.Rails[0].SRIOV.VFs = 4
 	listed(2, "rail-1")
 	entry.DropRail(a)
@@ -141,7 +144,8 @@ func TestQuestionsAddARail(t *testing.T) {
 		f := &world{inv: twoPorts()}
 		k := sit(t, f, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter").on("pNICs").press("r", "enter").on("Switch and vmknic")
-		k.press("tab", "tab", "tab", "tab", "tab").write("10.9.0.0/24").press("enter").on("VMs and guests").press("enter").on("Preflight").press("enter").on("Plan")
+		k.press("tab", "tab", "tab", "tab", "tab").write("10.9.0.0/24").press("enter").on("VMs and guests").press("enter").on("Preflight").press(
+			"enter").on("Plan")
 		k.press("enter")
 		if onScreen := saved(t, f); onScreen != byQuestions {
 			t.Errorf("screen:\n%s\nquestions:\n%s", onScreen, byQuestions)

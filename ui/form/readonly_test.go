@@ -68,7 +68,8 @@ func TestCheckPageIsInterrupted(t *testing.T) {
 }
 
 // met is the host key of an unknown guest.
-var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/srv/ops/.ssh/known_hosts"}
+var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519",
+	Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/srv/ops/.ssh/known_hosts"}
 
 func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 	for word, trusted := range map[string]bool{"y": true, "n": false, "esc": false} {
@@ -80,7 +81,8 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			_, cmd := k.w.Update(keyPress("enter"))
 			go func() { defer close(read); k.answer = cmd() }()
 			k.send(<-k.queue)
-			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/srv/ops/.ssh/known_hosts").shows("y trust it and keep it")
+			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/srv/ops/.ssh/known_hosts").shows(
+				"y trust it and keep it")
 			if word == "y" {
 				k.golden("12-hostkey")
 			}
@@ -108,7 +110,8 @@ func TestQuestionsAskAboutHostKeysAndCheck(t *testing.T) {
 	}
 	f := &world{}
 	got, text, err := answer(f, "look", "", "")
-	if err != nil || got.Inspected == nil || got.Report != nil || f.looks != 1 || f.surveys+f.applied != 0 || f.saved != nil || !strings.Contains(ansi.Strip(text), "not measured") {
+	if err != nil || got.Inspected == nil || got.Report != nil || f.looks != 1 || f.surveys+f.applied != 0 || f.saved != nil ||
+		!strings.Contains(ansi.Strip(text), "not measured") {
 		t.Errorf("%v, looked %t\n%s", err, got.Inspected != nil, text)
 	}
 }

@@ -22,7 +22,8 @@ func TestPlanIsRehearsed(t *testing.T) {
 		f := &world{}
 		k := onPlan(t, f, 120, 40).shows("r rehearse").press("r").on(rehearsalTitle)
 		k.golden("14-rehearsal")
-		k.shows("longest time that a VM is off: 1m35s").shows("vm-02   ....#").write("yes").hold(100).on(rehearsalTitle).shows("a stand-in of Ubuntu")
+		k.shows("longest time that a VM is off: 1m35s").shows("vm-02   ....#").write("yes").hold(100).on(rehearsalTitle).shows(
+			"a stand-in of Ubuntu")
 		if f.rehearsals != 1 || f.applied != 0 || f.saved != nil {
 			t.Fatalf("%d rehearsals, applied %d times, answers saved: %t", f.rehearsals, f.applied, f.saved != nil)
 		}
@@ -75,12 +76,14 @@ func TestQuestionsRehearse(t *testing.T) {
 		_, text, err := answer(f, lines...)
 		_, after, asked := strings.Cut(text, "Rehearse first? yes or no [no]: ")
 		shown, _, _ := strings.Cut(after, "Apply these changes?")
-		if err != nil || !asked || f.rehearsals != want || strings.Contains(shown, "longest time that a VM is off: 1m35s") != (want == 1) || f.applied != 1 {
+		if err != nil || !asked || f.rehearsals != want || strings.Contains(shown, "longest time that a VM is off: 1m35s") != (want == 1) ||
+			f.applied != 1 {
 			t.Errorf("%q: %v, %d rehearsals, applied %d times\n%s", word, err, f.rehearsals, f.applied, text)
 		}
 	}
 	f := &world{shared: true, unplayed: errors.New("no room for a twin")}
-	if _, text, err := answer(f, append(chosen(), "yes", "no")...); err != nil || f.applied != 0 || !strings.Contains(text, "the rehearsal could not be made: no room for a twin") {
+	if _, text, err := answer(f, append(chosen(), "yes", "no")...); err != nil || f.applied != 0 ||
+		!strings.Contains(text, "the rehearsal could not be made: no room for a twin") {
 		t.Errorf("%v, applied %d times\n%s", err, f.applied, text)
 	}
 }

@@ -35,7 +35,8 @@ func (p *reading) read(w *frame.Wizard, r *report.Report, after string, steps []
 		out := w.Theme.Title.Render("Next steps")
 		for _, s := range steps {
 			text := theme.Wrap(backends.Clean(s[1]), max(1, width-label-2))
-			out += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-*s", label, s[0])) + strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", label+2))
+			out += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-*s", label, s[0])) +
+				strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", label+2))
 		}
 		return out
 	}

@@ -212,10 +212,12 @@ const least = 6
 func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 	var top string
 	if p.empty {
-		top = w.Theme.Title.Render(theme.Wrap("There is nothing to change. Measuring loads the fabric. "+p.ask("Press Enter to measure.", "measure"), width)) + "\n"
+		top = w.Theme.Title.Render(theme.Wrap("There is nothing to change. Measuring loads the fabric. "+
+			p.ask("Press Enter to measure.", "measure"), width)) + "\n"
 	} else {
 		top = p.cost(w, width, height-least)
-		top += w.Theme.Title.Render(theme.Wrap(p.ask("Press Enter to apply this plan. Anything beyond it needs your consent again.", "apply this plan"), width)) + "\n"
+		top += w.Theme.Title.Render(theme.Wrap(p.ask("Press Enter to apply this plan. Anything beyond it needs your consent again.",
+			"apply this plan"), width)) + "\n"
 	}
 	if w.Saved != "" {
 		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+backends.Clean(w.Saved), width)) + "\n"

@@ -25,7 +25,8 @@ func TestEveryPageSaves(t *testing.T) {
 			t.Fatalf("%v, %v", f.saved.Hosts.Names, f.how)
 		}
 		f.other = false
-		for _, page := range []struct{ title, save string }{{"Mode", "s"}, {"pNICs", "s"}, {"Switch and vmknic", "ctrl+s"}, {"VMs and guests", "s"}, {"Preflight", "s"}, {"Plan", "s"}} {
+		for _, page := range []struct{ title, save string }{{"Mode", "s"}, {"pNICs", "s"}, {"Switch and vmknic", "ctrl+s"},
+			{"VMs and guests", "s"}, {"Preflight", "s"}, {"Plan", "s"}} {
 			k.press("enter")
 			if page.title == "VMs and guests" {
 				k.press("s").shows("saved without all of this page: no VM is chosen").press("a")
@@ -68,7 +69,8 @@ func TestAnswersAreEdited(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &busy{world: f})
-		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "e"})
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"},
+			[2]string{"How should", "\r"}, [2]string{"Which pNIC", "e"})
 		s.shows("the vCenter has no host esx-99")
 		s.press(keyDown) // the reader that was started before the editor cannot be cancelled on a pipe, and consumes one key
 		s.press("\x05")
@@ -90,7 +92,8 @@ func TestAnswersAreEdited(t *testing.T) {
 	})
 	opened = nil
 	got, text, err := answer(&f, append([]string{"", "", "", "", "", ":edit", ":edit", ":edit", ""}, defaults()[5:]...)...)
-	if err != nil || got.Answers.Switch.MTU != 4200 || !strings.Contains(text, "16: hosts.names: the vCenter has no host esx-99") || !strings.Contains(text, "mtu") {
+	if err != nil || got.Answers.Switch.MTU != 4200 || !strings.Contains(text, "16: hosts.names: the vCenter has no host esx-99") ||
+		!strings.Contains(text, "mtu") {
 		t.Errorf("%v, %+v\n%s", err, got.Answers, text)
 	}
 }
@@ -141,7 +144,8 @@ func TestEditedChoicesCount(t *testing.T) {
 func TestAPasteIsNotForThePageBehind(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{other: true}
-		k := sit(t, f, 80, 24).press("enter").write("right").press("enter", "enter", "enter", "enter").on("Switch and vmknic").press("ctrl+s").shows("y overwrite")
+		k := sit(t, f, 80, 24).press("enter").write("right").press("enter", "enter", "enter", "enter").on("Switch and vmknic").press("ctrl+s").
+			shows("y overwrite")
 		k.send(tea.PasteMsg{Content: "pasted"})
 		k.press("esc").lacks("pasted").shows("RDMA-DVS")
 	})

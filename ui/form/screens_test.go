@@ -37,7 +37,8 @@ func (k *keyboard) golden(name string) {
 // States of a page, and dialogs over it, that pressing only Enter does not reach.
 func TestGoldenScreensOfOtherStates(t *testing.T) {
 	testclass.Plain(t)
-	refused := &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}
+	refused := &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link",
+		Remedy: "Check the cable."}}}
 	mode := func(k *keyboard, downs int) *keyboard {
 		reach(k, "Mode")
 		for range downs {
@@ -116,7 +117,8 @@ func TestEveryKeyOfTheHelpDoesSomething(t *testing.T) {
 		for _, line := range strings.Split(k.screen(), "\n")[2:] {
 			for _, hint := range regexp.MustCompile(`  +`).Split(strings.TrimSpace(line), -1) {
 				for _, word := range strings.Fields(hint) {
-					if !regexp.MustCompile(`^(Enter|Esc|Space|Tab|Shift\+Tab|Up|Down|Left|Right|PgUp|PgDn|Home|End|F[0-9]|Ctrl-[A-Z]|[a-zA-Z/?])$`).MatchString(word) {
+					if !regexp.MustCompile(`^(Enter|Esc|Space|Tab|Shift\+Tab|Up|Down|Left|Right|PgUp|PgDn|Home|End|F[0-9]|Ctrl-[A-Z]|[a-zA-Z/?])$`).
+						MatchString(word) {
 						break
 					}
 					keys = append(keys, word)

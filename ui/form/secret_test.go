@@ -59,7 +59,8 @@ func TestPlainQuestionsAskForSecrets(t *testing.T) {
 }
 
 // toVMs goes to the point where hosts and guests are read.
-var toVMs = [][2]string{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
+var toVMs = [][2]string{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"},
+	{"Which pNIC", "\r"},
 	{"vmknic for PVRDMA", "\r\r\r\r\r"}, {"Which VMs", "\r"}}
 
 // In TestTheSameQuestionTwice a guest refuses a password so fast that the screen is not drawn in between; keys must still be
@@ -68,7 +69,8 @@ func TestTheSameQuestionTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo, sudo}}}
 		s := open(t, b)
-		s.steps(append(slices.Clone(toVMs), [2]string{"Sudo password", "one\r"}, [2]string{"Sudo password", "two\r"}, [2]string{"prevents the setup", "\x03"})...)
+		s.steps(append(slices.Clone(toVMs), [2]string{"Sudo password", "one\r"}, [2]string{"Sudo password", "two\r"},
+			[2]string{"prevents the setup", "\x03"})...)
 		s.end()
 		if want := []live.Answer{{Text: "one"}, {Text: "two"}}; !slices.Equal(b.told, want) {
 			t.Errorf("answered %+v, want %+v", b.told, want)
@@ -91,9 +93,11 @@ func TestCtrlCAtAQuestionEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{inRun: &sudo}}
 		s := open(t, b)
-		s.steps(append(slices.Clone(toVMs), [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"}, [2]string{"Sudo password", "\x03"})...)
+		s.steps(append(slices.Clone(toVMs), [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"},
+			[2]string{"Sudo password", "\x03"})...)
 		s.end()
-		if want := []live.Answer{{Interrupted: true}}; s.err != nil || s.out.Result.Status != engine.StatusInterrupted || !slices.Equal(b.told, want) {
+		if want := []live.Answer{{Interrupted: true}}; s.err != nil || s.out.Result.Status != engine.StatusInterrupted ||
+			!slices.Equal(b.told, want) {
 			t.Errorf("%v, %+v, answered %+v", s.err, s.out.Result, b.told)
 		}
 	})

@@ -51,7 +51,8 @@ func TestSessionPVRDMA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
-		s.steps([2]string{"vCenter address", keyF2}, [2]string{"Password of", "right\r"}, [2]string{"Next steps", "\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "\r"})
+		s.steps([2]string{"vCenter address", keyF2}, [2]string{"Password of", "right\r"}, [2]string{"Next steps", "\r"},
+			[2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "\r"})
 		s.shows("vmknic for PVRDMA")
 		s.press("-two" + keyTab + "-two")
 		s.press(keyEsc)
@@ -61,9 +62,11 @@ func TestSessionPVRDMA(t *testing.T) {
 		s.steps([2]string{"How should", "\r"}, [2]string{"Which pNIC", "\r"})
 		s.shows("> RDMA-PG-two")
 		s.resize(120, 40)
-		s.steps([2]string{"> RDMA-DVS-two", "\r\r\r\r\r"}, [2]string{"Which VMs", "\r"}, [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"})
+		s.steps([2]string{"> RDMA-DVS-two", "\r\r\r\r\r"}, [2]string{"Which VMs", "\r"}, [2]string{"prevents the setup", "\r"},
+			[2]string{"Enter to apply this plan", "\r"})
 		s.stopped(b)
-		if a := s.out.Answers; a.Mode != answers.PVRDMA || a.Switch.Name != "RDMA-DVS-two" || a.Switch.PortGroup != "RDMA-PG-two" || b.looks != 1 {
+		if a := s.out.Answers; a.Mode != answers.PVRDMA || a.Switch.Name != "RDMA-DVS-two" || a.Switch.PortGroup != "RDMA-PG-two" ||
+			b.looks != 1 {
 			t.Errorf("%s, %+v, %d looks", a.Mode, a.Switch, b.looks)
 		}
 	})
@@ -74,7 +77,8 @@ func TestSessionSRIOV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
-		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", keyDown + "\r"}, [2]string{"Which pNIC", "\r"})
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"},
+			[2]string{"How should", keyDown + "\r"}, [2]string{"Which pNIC", "\r"})
 		s.shows("Account of the ESXi shell")
 		s.press("\r\r\r\r" + keyBack + "900\r")
 		s.shows("900 is not between 1 and 127")
@@ -94,7 +98,8 @@ func TestSessionSRIOV(t *testing.T) {
 		s.press("\r")
 		s.steps([2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"})
 		s.stopped(b)
-		if a := s.out.Answers; a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || !a.Tuning.ReserveCPU || a.Tuning.NUMA != "nic" || a.QoS.Lossless != answers.LosslessPFC || b.surveys != 2 {
+		if a := s.out.Answers; a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || !a.Tuning.ReserveCPU || a.Tuning.NUMA != "nic" ||
+			a.QoS.Lossless != answers.LosslessPFC || b.surveys != 2 {
 			t.Errorf("%s, %+v, %+v, %s, %d surveys", a.Mode, a.SRIOV, a.Tuning, a.QoS.Lossless, b.surveys)
 		}
 	})

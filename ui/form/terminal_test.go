@@ -57,12 +57,15 @@ type busy struct {
 func (b *busy) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) {
 	p := &plan.Plan{Mode: "pvrdma"}
 	for i := range b.hosts {
-		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%03d", i)), Kind: backends.KindFirewall, Name: "pvrdma"}, To: backends.ValueOf(true)})
+		p.Changes = append(p.Changes,
+			plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%03d", i)), Kind: backends.KindFirewall, Name: "pvrdma"},
+				To: backends.ValueOf(true)})
 	}
 	return p, nil
 }
 
-func (b *busy) Apply(ctx context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
+func (b *busy) Apply(ctx context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote,
+	sink engine.Sink) (engine.Result, error) {
 	var nodes []engine.NodeInfo
 	for _, c := range p.Changes {
 		nodes = append(nodes, engine.NodeInfo{ID: c.ID(), Target: c.Target, Title: plan.Title(c)})
@@ -111,12 +114,15 @@ type session struct {
 
 func open(t *testing.T, b *busy) *session {
 	in, keys := io.Pipe()
-	s := &session{t: t, keys: keys, line: &line{}, hangup: make(chan struct{}), stop: make(chan struct{}), sizes: make(chan tea.WindowSizeMsg), ended: make(chan struct{})}
+	s := &session{t: t, keys: keys, line: &line{}, hangup: make(chan struct{}), stop: make(chan struct{}), sizes: make(chan tea.WindowSizeMsg),
+		ended: make(chan struct{})}
 	b.began, b.finish = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(s.ended)
-		s.out, s.err = Run(context.Background(), frame.Options{Fabric: b, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(true, false, true), In: in, Out: s.line,
-			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup, Size: &tea.WindowSizeMsg{Width: 120, Height: 40}, Sizes: s.sizes})
+		s.out, s.err = Run(context.Background(), frame.Options{Fabric: b, Answers: answers.Default(answers.PVRDMA),
+			Theme: theme.New(true, false, true), In: in, Out: s.line,
+			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup,
+			Size: &tea.WindowSizeMsg{Width: 120, Height: 40}, Sizes: s.sizes})
 		in.Close()
 	}()
 	t.Cleanup(func() { close(s.sizes) })
@@ -157,7 +163,8 @@ func (s *session) toRun() {
 	s.press("\r\r")
 	s.shows("Password of")
 	s.press("right\r")
-	for _, text := range []string{"Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
+	for _, text := range []string{"Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup",
+		"Enter to apply this plan"} {
 		s.shows(text)
 		s.press("\r")
 		if text == "Distributed switch" {

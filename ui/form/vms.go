@@ -27,7 +27,8 @@ type vmsPage struct {
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
 func (p *vmsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "for all chosen"},
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"},
+		{Key: "E L", Does: "for all chosen"},
 		{Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
 func (p *vmsPage) EnterLabel() string { return "continue" }
@@ -77,7 +78,8 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		}
 	}
 	p.was = fresh
-	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2},
+	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1},
+		{Title: "Host", Rank: 2},
 		{Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
 	p.table.Full = entry.CardLeft(w.Answers, on, func(id string) bool { return p.table.Chosen[id] })
@@ -92,7 +94,8 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.table.Edits = []live.Edit{
 		{Key: "e", Column: addressColumn, Set: p.edit(p.guests.SetAddress), AllKey: "E", AllAsk: "First address",
 			All: p.editAll(func(ids []string, text string) error { return p.guests.SetAddresses(ids, text, w.Overview.VMs) })},
-		{Key: "l", Column: loginColumn, Form: "user@address[:port]", Set: p.edit(p.guests.SetLogin), AllKey: "L", AllAsk: "Login", All: p.editAll(p.guests.SetLogins)},
+		{Key: "l", Column: loginColumn, Form: "user@address[:port]", Set: p.edit(p.guests.SetLogin), AllKey: "L", AllAsk: "Login",
+			All: p.editAll(p.guests.SetLogins)},
 	}
 	p.table.Paste = func(text string) error {
 		ids, err := p.guests.Pasted(text)

@@ -58,14 +58,21 @@ func TestBackLosesNothing(t *testing.T) {
 func TestBackKeepsWhatWasNotAccepted(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
-		k.press("enter").write("right").press("enter").on("Hosts").press("down", "space").shows("1 chosen").press("esc").on("vCenter").press("enter").on("Hosts").shows("1 chosen")
+		k.press("enter").write("right").press("enter").on("Hosts").press("down", "space").shows("1 chosen").press("esc").on("vCenter").press(
+			"enter").on("Hosts").shows("1 chosen")
 		k.press("down", "space", "enter").on("Mode").press("down", "esc").on("Hosts").press("enter").on("Mode").press("enter").on("pNICs")
-		k.press("space").shows("1 chosen").press("esc").on("Mode").press("enter").on("pNICs").shows("1 chosen").press("space", "enter").on("Switch and VFs")
-		k.write("-two").press("tab", "tab").write("1").press("esc").on("pNICs").press("enter").on("Switch and VFs").shows("RDMA-DVS-two").shows("> 90001")
-		k.press("enter").shows("90001 is not between").press("backspace", "esc").on("pNICs").press("enter").on("Switch and VFs").shows("> 9000").press("enter").on("VMs and guests")
-		k.press("e", "backspace", "backspace", "backspace", "backspace").write("7/24").press("enter").press("down", "space").shows("192.168.50.17/24").shows("1 chosen")
-		k.press("esc").on("Switch and VFs").press("enter").on("VMs and guests").shows("192.168.50.17/24").shows("1 chosen").press("enter").on("Preflight")
-		if a := k.w.Answers; a.Mode != answers.SRIOV || a.QoS.Lossless != answers.LosslessPFC || len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.50.17/24" {
+		k.press("space").shows("1 chosen").press("esc").on("Mode").press("enter").on("pNICs").shows("1 chosen").press("space", "enter").on(
+			"Switch and VFs")
+		k.write("-two").press("tab", "tab").write("1").press("esc").on("pNICs").press("enter").on("Switch and VFs").shows("RDMA-DVS-two").shows(
+			"> 90001")
+		k.press("enter").shows("90001 is not between").press("backspace", "esc").on("pNICs").press("enter").on("Switch and VFs").shows("> 9000").
+			press("enter").on("VMs and guests")
+		k.press("e", "backspace", "backspace", "backspace", "backspace").write("7/24").press("enter").press("down", "space").shows(
+			"192.168.50.17/24").shows("1 chosen")
+		k.press("esc").on("Switch and VFs").press("enter").on("VMs and guests").shows("192.168.50.17/24").shows("1 chosen").press("enter").on(
+			"Preflight")
+		if a := k.w.Answers; a.Mode != answers.SRIOV || a.QoS.Lossless != answers.LosslessPFC || len(a.VMs) != 1 ||
+			a.VMs[0].IP.String() != "192.168.50.17/24" {
 			t.Errorf("%s, %s, %+v", a.Mode, a.QoS.Lossless, a.VMs)
 		}
 	})
@@ -116,9 +123,12 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
 	for address, says := range map[string]string{
 		"": "give an address", "ftp://vc.example": `the scheme "ftp"`, "http://vc.example": "use https://", "vc .example": "contains a space",
-		"vc.example/ui": "a path other than /sdk", "https://vc.example/sdk?x=1": "a path other than /sdk", "vc.example:0": "no port from 1 to 65535",
-		"vc.example:": "no port from 1 to 65535", "vc.example:70000": "no port from 1 to 65535", "vc.example:x": "is not a URL", "https://": "is not a URL",
-		"2001:db8::1": "without brackets", "a@vc.example": "enter the account in the field below", "https://a:geheim@vc.example": "holds a password",
+		"vc.example/ui": "a path other than /sdk", "https://vc.example/sdk?x=1": "a path other than /sdk",
+		"vc.example:0": "no port from 1 to 65535",
+		"vc.example:":  "no port from 1 to 65535", "vc.example:70000": "no port from 1 to 65535", "vc.example:x": "is not a URL",
+		"https://":    "is not a URL",
+		"2001:db8::1": "without brackets", "a@vc.example": "enter the account in the field below",
+		"https://a:geheim@vc.example": "holds a password",
 	} {
 		bubble(t, address, func(t *testing.T) {
 			f := &world{}
@@ -146,7 +156,8 @@ func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
 
 func TestRefusalStopsBeforeThePlan(t *testing.T) {
 	still(t, func(t *testing.T) {
-		f := &world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}}
+		f := &world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link",
+			Remedy: "Check the cable."}}}}
 		k := sit(t, f, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter").on("Preflight")
 		k.shows("vmnic2 has no link").shows("Check the cable.")
@@ -206,23 +217,28 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 	testclass.Plain(t)
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
-		k.press("enter").write("right").press("enter").on("Hosts").press("enter").on("Mode").press("down", "enter").on("pNICs").press("enter").on("Switch and VFs")
+		k.press("enter").write("right").press("enter").on("Hosts").press("enter").on("Mode").press("down", "enter").on("pNICs").press("enter").on(
+			"Switch and VFs")
 		k.golden("6-switch-sriov")
 		k.press("tab", "tab", "tab", "tab").press("backspace").write("200").press("enter").on("Switch and VFs").shows("127")
-		k.press("backspace", "backspace", "backspace").write("12").press("tab").write("mft.vib").press("enter").on("Switch and VFs").shows("not a datastore path")
+		k.press("backspace", "backspace", "backspace").write("12").press("tab").write("mft.vib").press("enter").on("Switch and VFs").shows(
+			"not a datastore path")
 		for range len("mft.vib") {
 			k.press("backspace")
 		}
-		k.write("/vmfs/volumes/ds/mft.vib, /vmfs/volumes/ds/nmst.vib").press("tab", "tab").write("cpu numa fast").press("enter").on("Switch and VFs").shows(`"fast" is none of cpu, latency, numa`)
+		k.write("/vmfs/volumes/ds/mft.vib, /vmfs/volumes/ds/nmst.vib").press("tab", "tab").write("cpu numa fast").press("enter").on(
+			"Switch and VFs").shows(`"fast" is none of cpu, latency, numa`)
 		for range len(" fast") {
 			k.press("backspace")
 		}
-		k.press("tab").write("pe").shows("<> no").press("right").shows("<> yes").press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
+		k.press("tab").write("pe").shows("<> no").press("right").shows("<> yes").press("enter").on("VMs and guests").press("esc").on(
+			"Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
 		a := k.w.Answers
 		if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) || !a.Confirmed.SwitchPFC {
 			t.Errorf("tuning %+v, confirmed %+v", a.Tuning, a.Confirmed)
 		}
-		if a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || len(a.SRIOV.Components) != 2 || a.ESXi.User != "root" || a.QoS.Lossless != answers.LosslessPFC {
+		if a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || len(a.SRIOV.Components) != 2 || a.ESXi.User != "root" ||
+			a.QoS.Lossless != answers.LosslessPFC {
 			t.Errorf("%+v, %+v, %q, %s", a.Mode, a.SRIOV, a.ESXi.User, a.QoS.Lossless)
 		}
 	})

@@ -63,14 +63,16 @@ type Fabric interface {
 	Rehearse(ctx context.Context, a *answers.Answers) (string, error)
 	// Apply executes the plan. Closing stop finishes running steps and starts nothing new; remote, if set, passes on the
 	// operator's requests.
-	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote, sink engine.Sink) (engine.Result, error)
+	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote,
+		sink engine.Sink) (engine.Result, error)
 	// Loads returns the cost of loading the fabric after the changes, if the answers request it.
 	Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan
 	// Measure runs bandwidth and latency tests between the guests, then the loads, unless stop is closed.
 	Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error)
 	// Report checks everything once more after a completed run, builds the report of the run and saves it. found are the findings
 	// of the preflight.
-	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
+	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding,
+		measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and returns its path.
 	SaveAnswers(a *answers.Answers, how Saving) (path string, err error)
 	// SaveHTML writes a report of a run, or of "look", beside the answers and returns its path; a file with other content stays.

@@ -33,8 +33,9 @@ func beginReading(t *testing.T) *reading {
 func (r *reading) press(keys ...string) *reading {
 	r.t.Helper()
 	r.r.View(60, 12)
-	named := map[string]tea.KeyPressMsg{"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "backtab": {Code: tea.KeyTab, Mod: tea.ModShift},
-		"end": {Code: tea.KeyEnd}, "backspace": {Code: tea.KeyBackspace}}
+	named := map[string]tea.KeyPressMsg{"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab},
+		"backtab": {Code: tea.KeyTab, Mod: tea.ModShift},
+		"end":     {Code: tea.KeyEnd}, "backspace": {Code: tea.KeyBackspace}}
 	for _, k := range keys {
 		m, ok := named[k]
 		if !ok {
@@ -70,7 +71,8 @@ func TestAReaderIsSearched(t *testing.T) {
 }
 
 func TestAReadersSectionsAreFolded(t *testing.T) {
-	r := beginReading(t).press("F").shows("Measured  tally  [30 lines folded]", true).shows("Checked  tally  [30 lines folded]", true).shows("measured 0", false)
+	r := beginReading(t).press("F").shows("Measured  tally  [30 lines folded]", true).shows("Checked  tally  [30 lines folded]", true).shows(
+		"measured 0", false)
 	r.press("tab", "tab", "f").shows("checked 0", true).shows("Measured  tally  [30 lines folded]", true)
 	r.press("/", "m", "e", "a", "s", "u", "r", "e", "d", " ", "2", "9").shows("measured 29", true) // a match is never hidden
 	r.press("esc", "backtab", "f").shows("measured 29", false)

@@ -25,7 +25,8 @@ func part(hosts int) *live.Run {
 	var nodes []engine.NodeInfo
 	for i := 1; i <= hosts; i++ {
 		host, vm := backends.HostRef(fmt.Sprintf("esx-%02d", i)), backends.VMRef(fmt.Sprintf("vm-%02d", i))
-		for _, n := range []engine.NodeInfo{{ID: "member", Target: host, Title: "join distributed switch RDMA-DVS with vmnic2"}, {ID: "firewall", Target: host, Title: "enable firewall ruleset pvrdma"},
+		for _, n := range []engine.NodeInfo{{ID: "member", Target: host, Title: "join distributed switch RDMA-DVS with vmnic2"},
+			{ID: "firewall", Target: host, Title: "enable firewall ruleset pvrdma"},
 			{ID: "power", Target: vm, Title: "shut down"}, {ID: "adapter", Target: vm, Title: "add PVRDMA adapter on RDMA-PG"}} {
 			n.ID = n.Target.String() + "/" + n.ID
 			nodes = append(nodes, n)
@@ -41,7 +42,8 @@ func part(hosts int) *live.Run {
 			send(engine.EventDone)
 		case host == 1 && step == 1:
 			send(engine.EventStarted)
-			e.Err, e.Hint = n.Target.Name+": enable the firewall ruleset pvrdma: permission denied\x1b[2J (Host.Config.NetService)", "grant the privilege"
+			e.Err, e.Hint = n.Target.Name+": enable the firewall ruleset pvrdma: permission denied\x1b[2J (Host.Config.NetService)",
+				"grant the privilege"
 			send(engine.EventFailed)
 		case host == 1:
 			send(engine.EventBlocked)
@@ -64,19 +66,22 @@ func paused(hosts int, keys ...string) *live.Run {
 	wave := []engine.NodeInfo{}
 	for i := range 3 {
 		host := backends.HostRef(fmt.Sprintf("esx-%02d", i+1))
-		for _, n := range []engine.NodeInfo{{ID: "open reboot", Title: "enter maintenance mode for a reboot", Outage: engine.OutageBegins}, {ID: "reboot", Title: "reboot, wait", Outage: engine.OutageEnds}} {
+		for _, n := range []engine.NodeInfo{{ID: "open reboot", Title: "enter maintenance mode for a reboot", Outage: engine.OutageBegins},
+			{ID: "reboot", Title: "reboot, wait", Outage: engine.OutageEnds}} {
 			n.ID, n.Target, n.Canary = n.ID+host.Name, host, i == 0
 			wave = append(wave, n)
 		}
 	}
 	r.Event(engine.Event{Type: engine.EventPlanned, Time: begin, Nodes: wave})
 	first := wave[0]
-	r.Event(engine.Event{Type: engine.EventStarted, Time: begin.Add(20 * time.Second), Node: first.ID, Target: first.Target, Title: first.Title})
+	r.Event(engine.Event{Type: engine.EventStarted, Time: begin.Add(20 * time.Second), Node: first.ID, Target: first.Target,
+		Title: first.Title})
 	r.Event(engine.Event{Type: engine.EventForecast, Time: begin.Add(20 * time.Second), Left: 78 * time.Minute})
 	for _, k := range keys {
 		if c, _ := r.Key(k, k); c != nil {
 			c.By = "anna"
-			r.Event(engine.Event{Type: engine.EventControl, Time: begin.Add(70 * time.Second), Control: c, Target: c.Target, Text: "finished first: host/esx-01"})
+			r.Event(engine.Event{Type: engine.EventControl, Time: begin.Add(70 * time.Second), Control: c, Target: c.Target,
+				Text: "finished first: host/esx-01"})
 		}
 	}
 	return r
@@ -107,16 +112,20 @@ func oneStep() *live.Run {
 
 func TestRunScreens(t *testing.T) {
 	measuring := part(4)
-	measuring.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
+	measuring.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone,
+		Text: "14 done, 2 failed"})
 	pair := perftest.Pair{Client: perftest.Node{VM: "vm-01"}, Server: perftest.Node{VM: "vm-02"}}
 	measuring.Measured(perftest.Progress{Done: 0, Total: 4, Pair: pair, Test: perftest.SendBandwidth})
-	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendBandwidth, Result: &perftest.Measurement{AchievedGbps: 96.1, Verdict: perftest.VerdictPass}})
+	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendBandwidth,
+		Result: &perftest.Measurement{AchievedGbps: 96.1, Verdict: perftest.VerdictPass}})
 	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendLatency})
 	loading := part(4)
-	loading.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
+	loading.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone,
+		Text: "14 done, 2 failed"})
 	round := perftest.Progress{Load: perftest.LoadIncast, Round: 1, Rounds: 4, Left: 36 * time.Second, Pairs: 3, Pair: pair}
 	loading.Measured(round)
-	round.Flows, round.Left = []perftest.Measurement{{AchievedGbps: 46.5, Verdict: perftest.VerdictPass}, {AchievedGbps: 46.5, Verdict: perftest.VerdictFail}}, 27*time.Second
+	round.Flows, round.Left = []perftest.Measurement{{AchievedGbps: 46.5, Verdict: perftest.VerdictPass},
+		{AchievedGbps: 46.5, Verdict: perftest.VerdictFail}}, 27*time.Second
 	loading.Measured(round)
 	round.Flows, round.Round = nil, 2
 	loading.Measured(round)
@@ -162,7 +171,8 @@ func TestAttachScreens(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
 		name := fmt.Sprintf("attach-%dx%d.txt", size[0], size[1])
 		t.Run(name, func(t *testing.T) {
-			got := live.AttachView(paused(100, "down", "down"), "rdma-setup attach 20261124-101500-pvrdma-abcd", size[0], size[1], begin.Add(75*time.Second))
+			got := live.AttachView(paused(100, "down", "down"), "rdma-setup attach 20261124-101500-pvrdma-abcd", size[0], size[1],
+				begin.Add(75*time.Second))
 			if lipgloss.Width(got) > size[0] || lipgloss.Height(got) > size[1] {
 				t.Errorf("%d x %d", lipgloss.Width(got), lipgloss.Height(got))
 			}
@@ -193,9 +203,11 @@ func TestKeysWhileItMeasures(t *testing.T) {
 func TestFailuresStayPinned(t *testing.T) {
 	r := part(4)
 	for i := range 500 {
-		r.Event(engine.Event{Type: engine.EventDone, Time: begin, Node: fmt.Sprintf("x%d", i), Target: backends.HostRef("esx-99"), Title: "something else"})
+		r.Event(engine.Event{Type: engine.EventDone, Time: begin, Node: fmt.Sprintf("x%d", i), Target: backends.HostRef("esx-99"),
+			Title: "something else"})
 	}
-	if v := r.View(100, 24, begin); !strings.Contains(v, "1 failed") || !strings.Contains(v, "esx-02: enable the firewall ruleset pvrdma: permission denied") {
+	if v := r.View(100, 24, begin); !strings.Contains(v, "1 failed") ||
+		!strings.Contains(v, "esx-02: enable the firewall ruleset pvrdma: permission denied") {
 		t.Errorf("the failure is gone:\n%s", v)
 	}
 }
@@ -207,9 +219,11 @@ func TestAResumeBeginsThePageAnew(t *testing.T) {
 	ended.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(time.Minute), Status: engine.StatusPartial})
 	for _, r := range []*live.Run{killed, ended} {
 		later := begin.Add(time.Hour)
-		r.Event(engine.Event{Type: engine.EventPlanned, Time: later, First: true, Nodes: []engine.NodeInfo{{ID: "a", Target: backends.HostRef("esx-01"), Title: "a step"}}})
+		r.Event(engine.Event{Type: engine.EventPlanned, Time: later, First: true,
+			Nodes: []engine.NodeInfo{{ID: "a", Target: backends.HostRef("esx-01"), Title: "a step"}}})
 		v := r.View(78, 19, later.Add(5*time.Second))
-		if strings.Contains(v, "PAUSED") || strings.Contains(v, "1 failed") || !strings.HasPrefix(v, "0 of 1 steps") || !strings.Contains(v, "  5s") || !strings.Contains(v, "FAILED") {
+		if strings.Contains(v, "PAUSED") || strings.Contains(v, "1 failed") || !strings.HasPrefix(v, "0 of 1 steps") ||
+			!strings.Contains(v, "  5s") || !strings.Contains(v, "FAILED") {
 			t.Errorf("the page shows the attempt before:\n%s", v)
 		}
 		if c, _ := r.Key("p", "p"); c == nil || c.Do != engine.ControlPause {

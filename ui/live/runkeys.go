@@ -47,7 +47,8 @@ func (r *Run) measures() bool { return r.tests > 0 || r.load.Load != "" }
 // controls are the keys that act on the changes of a run, not on its page.
 var controls = map[string]bool{"p": true, "x": true, "R": true}
 
-var runKeys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
+var runKeys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"},
+	{"f", "fold done"}, {"/", "filter"}}
 
 // Typing reports whether letters are meant for the filter or for an answer.
 func (r *Run) Typing() bool { return r.list.typing || r.list.confirm != nil }
@@ -231,7 +232,8 @@ func (r *Run) asked(width int) []string {
 	l := &r.list
 	switch {
 	case l.confirm != nil && l.confirm.Do == engine.ControlRetry:
-		return []string{r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("Retry %s? If needed it goes out of service again (y/N)", l.confirm.Target), width))}
+		return []string{
+			r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("Retry %s? If needed it goes out of service again (y/N)", l.confirm.Target), width))}
 	case l.confirm != nil:
 		return []string{r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("Skip the rest of %s and what needs it? (y/N)", l.confirm.Target), width))}
 	case l.said != "":
@@ -267,7 +269,9 @@ func (r *Run) service(width int) []string {
 		} else if n > 0 {
 			now = strings.Join(names, ", ")
 		}
-		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(kind), now, count["back"], count["to go"])), width))
+		out = append(out,
+			r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(kind), now, count["back"], count["to go"])),
+				width))
 	}
 	return out
 }

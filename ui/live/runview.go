@@ -43,7 +43,8 @@ func (r *Run) headline(width int, now time.Time) []string {
 	lines := []string{"nothing to change"}
 	if c.Total > 0 {
 		share := float64(c.Ended()-c.Blocked) / float64(c.Total) // operations that were not tried do not count as done
-		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Ended()-c.Blocked, c.Total, r.theme.Bar(share, 24), 100*share, r.state.Elapsed(now).Round(time.Second))
+		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Ended()-c.Blocked, c.Total, r.theme.Bar(share, 24), 100*share,
+			r.state.Elapsed(now).Round(time.Second))
 		if left := r.state.ETA(now); left > 10*time.Minute {
 			s += fmt.Sprintf(", about %s left", strings.TrimSuffix(left.Round(time.Minute).String(), "0s"))
 		} else if left = left.Round(time.Second); left > 0 {
@@ -133,10 +134,12 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 }
 
 func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string {
-	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, untried: theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
+	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, untried: theme.Skipped, "done": theme.Pass,
+		"waiting": theme.Waiting}[t.Word()]
 	name := r.theme.Cut(backends.Clean(t.Target.String()), wide)
 	c := t.Counts
-	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Ended()-c.Blocked, c.Total,
+	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Ended()-c.Blocked,
+		c.Total,
 		r.theme.Bar(float64(c.Ended()-c.Blocked)/float64(max(1, c.Total)), 10))
 	left := width - lipgloss.Width(s)
 	switch {

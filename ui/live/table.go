@@ -69,7 +69,8 @@ type Table struct {
 
 // NewTable returns a table with the cursor on the first row.
 func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
-	table := &Table{Chosen: map[string]bool{}, Full: func(string) string { return "" }, theme: t, columns: columns, filter: field(t, "/"), editor: field(t, "> ")}
+	table := &Table{Chosen: map[string]bool{}, Full: func(string) string { return "" }, theme: t, columns: columns, filter: field(t, "/"),
+		editor: field(t, "> ")}
 	table.SetRows(rows)
 	return table
 }

@@ -26,7 +26,8 @@ func hosts(n int) *live.Table {
 		}
 		rows = append(rows, r)
 	}
-	t := live.NewTable(theme.New(false, false, true), []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}}, rows)
+	t := live.NewTable(theme.New(false, false, true), []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2},
+		{Title: "State"}}, rows)
 	t.Groups = "cluster"
 	return t
 }
@@ -34,7 +35,8 @@ func hosts(n int) *live.Table {
 var keyDown = tea.KeyPressMsg{Code: tea.KeyDown}
 
 func press(t *live.Table, keys ...string) (used bool) {
-	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "end": tea.KeyEnd, "home": tea.KeyHome, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace}
+	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace,
+		"end": tea.KeyEnd, "home": tea.KeyHome, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace}
 	for _, k := range keys {
 		m := tea.KeyPressMsg{Code: named[k]}
 		if k == "space" {
@@ -62,18 +64,19 @@ func TestChoosing(t *testing.T) {
 		keys []string
 		want string
 	}{
-		"one":                           {[]string{"space"}, "esx-0001"},
-		"one and off again":             {[]string{"space", "space"}, ""},
-		"all that can be":               {[]string{"a"}, "esx-0001 esx-0002 esx-0003 esx-0005 esx-0006 esx-0007"},
-		"none":                          {[]string{"a", "a"}, ""},
-		"the cluster":                   {[]string{"c"}, "esx-0001 esx-0002 esx-0003"},
-		"the other cluster":             {[]string{"end", "c"}, "esx-0005 esx-0006 esx-0007"},
-		"the rest of the cluster":       {[]string{"space", "c"}, "esx-0001 esx-0002 esx-0003"},
-		"the cluster off again":         {[]string{"a", "c"}, "esx-0005 esx-0006 esx-0007"},
-		"not one that cannot":           {[]string{"down", "down", "down", "space"}, ""},
-		"all that the filter shows":     {[]string{"/", "0", "0", "6", "enter", "a"}, "esx-0006"},
-		"typing chooses nothing":        {[]string{"/", "a", "c", "space"}, ""},
-		"the filter taken away":         {[]string{"/", "0", "0", "6", "enter", "esc", "a"}, "esx-0001 esx-0002 esx-0003 esx-0005 esx-0006 esx-0007"},
+		"one":                       {[]string{"space"}, "esx-0001"},
+		"one and off again":         {[]string{"space", "space"}, ""},
+		"all that can be":           {[]string{"a"}, "esx-0001 esx-0002 esx-0003 esx-0005 esx-0006 esx-0007"},
+		"none":                      {[]string{"a", "a"}, ""},
+		"the cluster":               {[]string{"c"}, "esx-0001 esx-0002 esx-0003"},
+		"the other cluster":         {[]string{"end", "c"}, "esx-0005 esx-0006 esx-0007"},
+		"the rest of the cluster":   {[]string{"space", "c"}, "esx-0001 esx-0002 esx-0003"},
+		"the cluster off again":     {[]string{"a", "c"}, "esx-0005 esx-0006 esx-0007"},
+		"not one that cannot":       {[]string{"down", "down", "down", "space"}, ""},
+		"all that the filter shows": {[]string{"/", "0", "0", "6", "enter", "a"}, "esx-0006"},
+		"typing chooses nothing":    {[]string{"/", "a", "c", "space"}, ""},
+		"the filter taken away": {[]string{"/", "0", "0", "6", "enter", "esc", "a"},
+			"esx-0001 esx-0002 esx-0003 esx-0005 esx-0006 esx-0007"},
 		"cursor on the row it found":    {[]string{"/", "0", "0", "6", "enter", "esc", "space"}, "esx-0006"},
 		"several words":                 {[]string{"/", "r", "-", "2", "space", "e", "x", "-", "0", "0", "0", "5", "enter", "a"}, ""},
 		"several words in any column":   {[]string{"/", "r", "-", "2", "space", "0", "0", "5", "enter", "a"}, "esx-0005"},
@@ -147,7 +150,8 @@ func TestEditing(t *testing.T) {
 
 func TestNarrowScreensLoseColumnsByRank(t *testing.T) {
 	table := hosts(4)
-	for width, want := range map[int][]string{60: {"Host", "Cluster", "ESXi", "State"}, 38: {"Host", "Cluster", "State"}, 28: {"Host", "State"}, 12: {"Host"}} {
+	for width, want := range map[int][]string{60: {"Host", "Cluster", "ESXi", "State"}, 38: {"Host", "Cluster", "State"},
+		28: {"Host", "State"}, 12: {"Host"}} {
 		v := table.View(width, 10)
 		head := strings.Fields(strings.Split(v, "\n")[0])
 		if !slices.Equal(head[:min(len(head), len(want))], want) {
@@ -177,7 +181,8 @@ func TestColumnsBecomeNarrowAgain(t *testing.T) {
 }
 
 func TestHostileCells(t *testing.T) {
-	table := live.NewTable(theme.New(false, false, true), []live.Column{{Title: "VM"}}, []live.Row{{ID: "1", Cells: []string{"a\x1b[31m\u202eb\n"}, Detail: "\x1b]0;x\x07"}})
+	table := live.NewTable(theme.New(false, false, true), []live.Column{{Title: "VM"}},
+		[]live.Row{{ID: "1", Cells: []string{"a\x1b[31m\u202eb\n"}, Detail: "\x1b]0;x\x07"}})
 	if v := table.View(80, 8); strings.Contains(v, "\x1b[31") || strings.Contains(v, "\x1b]") || strings.Contains(v, "\u202e") {
 		t.Errorf("%q", v)
 	}
@@ -189,10 +194,12 @@ func big() *live.Table {
 	for h := range 1000 {
 		for n := range 6 {
 			host, nic := fmt.Sprintf("esx-%04d.example", h), fmt.Sprintf("vmnic%d", n)
-			rows = append(rows, live.Row{ID: host + "/" + nic, Group: host, Cells: []string{host, nic, "100G", "RoCE v2", "nic_driver", fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h/256, h%256, n), "RoCE v2 (vmrdma0), link up, free"}})
+			rows = append(rows, live.Row{ID: host + "/" + nic, Group: host, Cells: []string{host, nic, "100G", "RoCE v2", "nic_driver",
+				fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h/256, h%256, n), "RoCE v2 (vmrdma0), link up, free"}})
 		}
 	}
-	t := live.NewTable(theme.New(true, false, true), []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
+	t := live.NewTable(theme.New(true, false, true), []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"},
+		{Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
 	t.Radio = true
 	return t
 }

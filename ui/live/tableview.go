@@ -23,7 +23,9 @@ func (t *Table) View(width, height int) string {
 		t.measure()
 	}
 	shown := t.fit(width)
-	lines := []string{t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(plain.Mapped(t.columns, func(c Column) string { return c.Title }), shown, width-markWidth))}
+	lines := []string{
+		t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(plain.Mapped(t.columns, func(c Column) string { return c.Title }), shown,
+			width-markWidth))}
 	body := max(1, height-2-detailLines)
 	if t.cursor < t.top {
 		t.top = t.cursor

@@ -162,7 +162,8 @@ func Tally(all []checks.Finding) string {
 	for _, f := range all {
 		n[f.State()]++
 	}
-	said := fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
+	said := fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail],
+		n[checks.Unknown])
 	if n[checks.NotRead] > 0 {
 		said += fmt.Sprintf(", %d not read", n[checks.NotRead])
 	}
@@ -258,7 +259,8 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 		if who := Listed(Mapped(c.Targets, func(t backends.Ref) string { return t.Name })); who != "" {
 			what = who + ": " + what
 		}
-		out = append(out, Cause{What: backends.Clean(cmp.Or(what, "the run ended")), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy), Follow: c.Follow()})
+		out = append(out, Cause{What: backends.Clean(cmp.Or(what, "the run ended")), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy),
+			Follow: c.Follow()})
 	}
 	return out, max(0, len(all)-keepCauses)
 }
@@ -271,7 +273,8 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	for _, s := range []struct {
 		what  string
 		names []string
-	}{{"VMs off", l.VMsOff}, {"hosts in maintenance mode", l.Maintenance}, {"SSH services on", l.SSH}, {"half done", l.HalfDone}, {"not reached", l.Unreachable}} {
+	}{{"VMs off", l.VMsOff}, {"hosts in maintenance mode", l.Maintenance}, {"SSH services on", l.SSH}, {"half done", l.HalfDone},
+		{"not reached", l.Unreachable}} {
 		if len(s.names) > 0 {
 			out = append(out, s.what+": "+Listed(s.names))
 		}

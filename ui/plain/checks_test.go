@@ -17,7 +17,8 @@ func TestChain(t *testing.T) {
 	var b bytes.Buffer
 	found := []checks.Finding{
 		{ID: "GST-PORT-010", Target: backends.GuestRef("vm-02"), Status: checks.Fail, Evidence: "PORT_DOWN", Remedy: "Load it again."},
-		{ID: "HOST-FW-PVRDMA-007", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "ruleset pvrdma is off", Remedy: "Enable it."},
+		{ID: "HOST-FW-PVRDMA-007", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "ruleset pvrdma is off",
+			Remedy: "Enable it."},
 		{ID: "CL-VER-002", Target: backends.HostRef("esx-01"), Status: checks.Warn, Evidence: "ESXi 8.0.2", Remedy: "Align."},
 		{ID: "DVS-MTU-006", Target: backends.SwitchRef("D"), Status: checks.Pass},
 	}

@@ -168,7 +168,8 @@ func LoadLine(p perftest.LoadPlan) string {
 	if p.RaisedBytes > 0 {
 		more = fmt.Sprintf("; if nothing is congested, one more round (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
 	}
-	return fmt.Sprintf("%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports is slowed down meanwhile",
+	return fmt.Sprintf(
+		"%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports is slowed down meanwhile",
 		p.Load, Counted(p.Rounds, "round"), Counted(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 

@@ -48,7 +48,8 @@ func Lines(w io.Writer) engine.Sink {
 				out.line("%s  %-11s %s (%s)", clock, c.Do, text, backends.Clean(c.By))
 			}
 		case engine.EventStopping:
-			out.line("%s  stopping: %s; no new step starts; a second interrupt stops at once", clock, backends.Clean(strings.TrimPrefix(e.Text, "stopping: ")))
+			out.line("%s  stopping: %s; no new step starts; a second interrupt stops at once", clock,
+				backends.Clean(strings.TrimPrefix(e.Text, "stopping: ")))
 		case engine.EventResult:
 			status := string(e.Status)
 			if e.Text != "" {

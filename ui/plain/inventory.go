@@ -17,8 +17,10 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), cmp.Or(n.MAC, "-"), backends.Speed(n.SpeedMbps),
-				cmp.Or(n.Driver, "-"), cmp.Or(n.RDMADevice, "-"), cmp.Or(roce(n), "-"), cmp.Or(backends.Clean(n.Switch), "-"), cmp.Or(strings.Join(n.Roles, ","), "-"), YesNo(n.Eligible), backends.Clean(n.Why))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), cmp.Or(n.MAC, "-"),
+				backends.Speed(n.SpeedMbps),
+				cmp.Or(n.Driver, "-"), cmp.Or(n.RDMADevice, "-"), cmp.Or(roce(n), "-"), cmp.Or(backends.Clean(n.Switch), "-"),
+				cmp.Or(strings.Join(n.Roles, ","), "-"), YesNo(n.Eligible), backends.Clean(n.Why))
 		}
 		if len(h.NICs)+len(h.Hidden) == 0 {
 			why := "host is " + h.State
@@ -40,7 +42,8 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	}
 	for _, v := range inv.VMs {
 		adapters := Mapped(v.Adapters, func(a backends.Adapter) string { return a.Type + "@" + a.PortGroup })
-		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", backends.Clean(v.Name), backends.Clean(v.Host), v.Power, v.Hardware, v.Firmware, v.MemoryMB,
+		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", backends.Clean(v.Name), backends.Clean(v.Host), v.Power, v.Hardware, v.Firmware,
+			v.MemoryMB,
 			map[bool]string{true: " locked"}[v.MemoryLocked], cmp.Or(backends.Clean(strings.Join(adapters, ",")), "-"))
 	}
 	return t.Flush()
@@ -56,7 +59,8 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 				headed = true
 			}
 			near, p2p := Nearest(g)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), cmp.Or(g.RootPort, "-"),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA,
+				Passthrough(g), cmp.Or(g.RootPort, "-"),
 				cmp.Or(backends.Clean(g.UsedBy), "-"), cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
 		}
 	}
@@ -86,7 +90,8 @@ func nearWord(p backends.Pair) string {
 	if p.Path == backends.DifferentRoots && p.SameNUMA {
 		return "NODE"
 	}
-	words := map[backends.Nearness]string{backends.OneSwitch: "PIX", backends.OneRootPort: "PXB", backends.OneRootComplex: "PHB", backends.DifferentRoots: "SYS"}
+	words := map[backends.Nearness]string{backends.OneSwitch: "PIX", backends.OneRootPort: "PXB", backends.OneRootComplex: "PHB",
+		backends.DifferentRoots: "SYS"}
 	return cmp.Or(words[p.Path], "?")
 }
 
@@ -107,7 +112,8 @@ func affinity(w io.Writer, inv *backends.Inventory) error {
 		fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", backends.Clean(Names(names)), body)
 	}
 	if len(hosts.Keys) > 0 {
-		fmt.Fprintln(w, "PIX, PXB: below one root port, where peer-to-peer works; PHB: doubtful; NODE, SYS: different root complexes, no peer-to-peer")
+		fmt.Fprintln(w,
+			"PIX, PXB: below one root port, where peer-to-peer works; PHB: doubtful; NODE, SYS: different root complexes, no peer-to-peer")
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func TestAffinityMatrix(t *testing.T) {
 	if err := plain.Inventory(&b, &backends.Inventory{Hosts: []backends.Host{host("esx-01"), host("esx-02"), one}}); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nGPU x NIC of esx-01, esx-02\nGPU           vmnic2  0000:98:00.0\n0000:39:00.0  PIX     SYS\n0000:59:00.0  NODE    ?\nPIX, PXB: below one root port"
+	want := "\nGPU x NIC of esx-01, esx-02\nGPU           vmnic2  0000:98:00.0\n0000:39:00.0  PIX     SYS\n0000:59:00.0  NODE    ?\nPIX, " +
+		"PXB: below one root port"
 	if got := b.String(); !strings.Contains(got, want) || strings.Count(got, "GPU x NIC") != 1 {
 		t.Errorf("want\n%s\nin\n%s", want, got)
 	}

@@ -123,7 +123,8 @@ type Shaped interface{ JSONShape() []any }
 func Schema(title string, documents ...any) ([]byte, error) {
 	s := shapes{defs: map[string]any{}}
 	all := Mapped(documents, func(d any) any { return s.of(reflect.TypeOf(d)) })
-	out := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "type": "object", "anyOf": all, "$defs": s.defs,
+	out := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "type": "object", "anyOf": all,
+		"$defs":      s.defs,
 		"required":   []string{"schemaVersion"},
 		"properties": map[string]any{"schemaVersion": map[string]any{"const": SchemaVersion}}}
 	var b bytes.Buffer

@@ -12,7 +12,8 @@ import (
 
 func TestJSONDrivesNoTerminal(t *testing.T) {
 	for _, s := range []string{
-		"plain", "", "<b> & 'it''s'", "日本語 🚀 é", "\x1b[2J\x07\x00\x7f", "\u009b31mred\u0085", "\u202eturned\u2066\u200f\ufeff", "tag \U000e0041\u200b end", "bad \xff utf-8",
+		"plain", "", "<b> & 'it''s'", "日本語 🚀 é", "\x1b[2J\x07\x00\x7f", "\u009b31mred\u0085", "\u202eturned\u2066\u200f\ufeff",
+		"tag \U000e0041\u200b end", "bad \xff utf-8",
 	} {
 		var b strings.Builder
 		enc := plain.JSON(&b)

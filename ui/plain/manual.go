@@ -13,22 +13,27 @@ import (
 // The ways to make a change and to remove a setting manually that need no value but its name and its target's.
 var (
 	ways = map[backends.Kind]string{
-		backends.KindPortGroup: "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: one active uplink",
-		backends.KindMember:    "vSphere Client: Networking > NAME > Add and Manage Hosts",
-		backends.KindVMKNic:    "vSphere Client: host > Configure > VMkernel adapters > Add Networking, no service, static IPv4 address NAME",
-		backends.KindHardware:  "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility",
-		backends.KindMemory:    "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory",
-		backends.KindCPU:       "vSphere Client: VM > Edit Settings > CPU > Reservation",
-		backends.KindLatency:   "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity",
+		backends.KindPortGroup: "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: " +
+			"one active uplink",
+		backends.KindMember:   "vSphere Client: Networking > NAME > Add and Manage Hosts",
+		backends.KindVMKNic:   "vSphere Client: host > Configure > VMkernel adapters > Add Networking, no service, static IPv4 address NAME",
+		backends.KindHardware: "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility",
+		backends.KindMemory:   "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory",
+		backends.KindCPU:      "vSphere Client: VM > Edit Settings > CPU > Reservation",
+		backends.KindLatency:  "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity",
 		backends.KindNouveau: "in the guest: a file in /etc/modprobe.d with `blacklist nouveau` and `options nouveau modeset=0`, " +
 			"then `update-initramfs -u -k all` or `dracut --force --regenerate-all`, and a reboot",
-		backends.KindRestart:           "in the guest: `systemctl reboot`, then compare `ip address` and `ip route` with before",
-		backends.KindGPUPersist:        "in the guest: `nvidia-smi -pm 1`, and a systemd unit that runs it at every boot, after nvidia-persistenced",
-		backends.KindPersist:           "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot",
+		backends.KindRestart: "in the guest: `systemctl reboot`, then compare `ip address` and `ip route` with before",
+		backends.KindGPUPersist: "in the guest: `nvidia-smi -pm 1`, and a systemd unit that runs it at every boot, after " +
+			"nvidia-persistenced",
+		backends.KindPersist: "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads " +
+			"vmw_pvrdma anew at boot",
 		backends.KindActivePassthrough: "vSphere Client: host > Configure > Hardware > PCI Devices: NAME is Enabled, not Enabled / Needs reboot",
-		backends.KindNested:            "vSphere Client: VM off > Edit Settings > CPU > Hardware virtualization: Expose hardware assisted virtualization to the guest OS is not ticked",
-		backends.KindActiveGraphics:    "vSphere Client: host > Configure > Hardware > Graphics > Graphics Devices: the active type of the GPUs is Shared Direct",
-		backends.KindDeviceGroup:       "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device: the group NAME",
+		backends.KindNested: "vSphere Client: VM off > Edit Settings > CPU > Hardware virtualization: Expose hardware assisted " +
+			"virtualization to the guest OS is not ticked",
+		backends.KindActiveGraphics: "vSphere Client: host > Configure > Hardware > Graphics > Graphics Devices: the active type of the GPUs " +
+			"is Shared Direct",
+		backends.KindDeviceGroup: "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device: the group NAME",
 	}
 	removals = map[backends.Kind]string{
 		backends.KindOFED:        "in the guest: `/usr/sbin/ofed_uninstall.sh --force`, then the distribution's RDMA packages again",
@@ -99,9 +104,11 @@ func guestManual(c plan.Change) string {
 			return "in the guest: install MLNX_OFED from the matching archive"
 		}
 		if strings.HasPrefix(o.Version, "DOCA-") {
-			return "in the guest: install " + code("%s", o.Archive) + ", then the package doca-ofed, then " + code("/etc/init.d/openibd force-restart")
+			return "in the guest: install " + code("%s", o.Archive) + ", then the package doca-ofed, then " +
+				code("/etc/init.d/openibd force-restart")
 		}
-		return "in the guest: unpack " + code("%s", o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") +
+		return "in the guest: unpack " + code("%s", o.Archive) + ", in it " +
+			code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") +
 			", then " + code("/etc/init.d/openibd force-restart")
 	case backends.KindModules:
 		var m []string
@@ -110,14 +117,16 @@ func guestManual(c plan.Change) string {
 		}
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
 	case backends.KindNICName:
-		return "in the guest: a file in /etc/systemd/network that ends in .link, with " + code("[Match] MACAddress=%s", c.Name) + " and " + code("[Link] Name=%s", text(c.To)) +
+		return "in the guest: a file in /etc/systemd/network that ends in .link, with " + code("[Match] MACAddress=%s", c.Name) + " and " +
+			code("[Link] Name=%s", text(c.To)) +
 			", then " + code("update-initramfs -u -k all") + " where there is one"
 	case backends.KindAddress:
 		var a backends.AddressSpec
 		rule := ""
 		if c.To.Decode(&a) == nil && a.Table != 0 {
 			ip, _, _ := strings.Cut(a.CIDR, "/")
-			rule = "; with them " + code("ip rule add from %s table %d priority %[2]d", ip, a.Table) + " and in that table a route to the subnet by the interface"
+			rule = "; with them " + code("ip rule add from %s table %d priority %[2]d", ip, a.Table) +
+				" and in that table a route to the subnet by the interface"
 		}
 		return "in the guest: netplan or nmcli, static address and MTU for the interface with the adapter's MAC" + rule
 	case backends.KindARP:
@@ -126,22 +135,27 @@ func guestManual(c plan.Change) string {
 			break
 		}
 		return "in the guest: a file in /etc/sysctl.d with " + code("net/ipv4/conf/DEV/arp_ignore = %d", a.Ignore) +
-			", " + code("net/ipv4/conf/DEV/arp_announce = %d", a.Announce) + " and " + code("net/ipv4/conf/DEV/rp_filter = %d", a.RPFilter) + ", then " + code("sysctl --system")
+			", " + code("net/ipv4/conf/DEV/arp_announce = %d", a.Announce) + " and " + code("net/ipv4/conf/DEV/rp_filter = %d", a.RPFilter) +
+			", then " + code("sysctl --system")
 	case backends.KindMemlock:
 		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
 	case backends.KindTrafficClass:
-		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) + ", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
+		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) +
+			", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
 	case backends.KindPortQoS:
 		var q backends.QoSSpec
 		if c.To.Decode(&q) != nil {
 			break
 		}
 		ofed, iproute := nic.PortCommands(q)
-		return "in the guest, at every boot: " + code("%s", ofed) + ", or without MLNX_OFED " + code("%s", iproute[0]) + " and " + code("%s", iproute[1])
+		return "in the guest, at every boot: " + code("%s", ofed) + ", or without MLNX_OFED " + code("%s", iproute[0]) + " and " +
+			code("%s", iproute[1])
 	case backends.KindEnvironment:
-		return "in the guest: a file in /etc/profile.d that exports " + code("UCX_IB_TRAFFIC_CLASS=%[1]s NCCL_IB_TC=%[1]s", text(c.To)) + " and NCCL_IB_GID_INDEX, the index of the RoCE v2 address"
+		return "in the guest: a file in /etc/profile.d that exports " + code("UCX_IB_TRAFFIC_CLASS=%[1]s NCCL_IB_TC=%[1]s", text(c.To)) +
+			" and NCCL_IB_GID_INDEX, the index of the RoCE v2 address"
 	case backends.KindImage:
-		return "in the guest: save what " + code("rdma-setup generate dockerfile") + " prints as Dockerfile in an empty folder, and there " + code("docker build -t %s .", c.Name)
+		return "in the guest: save what " + code("rdma-setup generate dockerfile") + " prints as Dockerfile in an empty folder, and there " +
+			code("docker build -t %s .", c.Name)
 	case backends.KindPort:
 		driver := "vmw_pvrdma"
 		if _, passthrough := backends.OfHCA(c.Name); passthrough {

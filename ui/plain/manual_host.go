@@ -26,7 +26,8 @@ func hostManual(c plan.Change) string {
 		return "in maintenance mode: " + code("esxcli software vib install %s %s", option, ShellWord(file)) + ", then reboot"
 	case backends.KindImageComponent:
 		if c.Target.Type == backends.TypeCluster {
-			return "vSphere Client: cluster > Updates > Image > Edit > Components > Add: " + cell(c.Name) + " " + cell(text(c.To)) + ", Validate, Save"
+			return "vSphere Client: cluster > Updates > Image > Edit > Components > Add: " + cell(c.Name) + " " + cell(text(c.To)) +
+				", Validate, Save"
 		}
 		return "in maintenance mode: vSphere Client: cluster > Updates > Image > the host > Actions > Remediate"
 	case backends.KindModuleParams:
@@ -34,7 +35,8 @@ func hostManual(c plan.Change) string {
 		if c.To.Decode(&params) != nil {
 			return ""
 		}
-		return "in maintenance mode: " + code("esxcli system module parameters set -m %s -p %s", ShellWord(c.Name), ShellWord(joined(params))) + " (the whole string), then reboot"
+		return "in maintenance mode: " + code("esxcli system module parameters set -m %s -p %s", ShellWord(c.Name), ShellWord(joined(params))) +
+			" (the whole string), then reboot"
 	case backends.KindPause:
 		var p backends.PauseSpec
 		if c.To.Decode(&p) != nil {
@@ -54,12 +56,14 @@ func hostManual(c plan.Change) string {
 		}
 		var lines []string
 		for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
-			lines = append(lines, "PSID "+cell(psid)+": "+code("%s", nic.BurnCommand(b.Vendor, ShellWord(strings.TrimPrefix(c.Name, "0000:")), ShellWord(b.Files[psid]))))
+			lines = append(lines,
+				"PSID "+cell(psid)+": "+code("%s", nic.BurnCommand(b.Vendor, ShellWord(strings.TrimPrefix(c.Name, "0000:")), ShellWord(b.Files[psid]))))
 		}
 		return "on the host's shell, by the PSID of the card: " + strings.Join(lines, "; ") + ", then reboot"
 	case backends.KindActiveFirmware:
 		line := nic.LoadedCommand(ShellWord(strings.TrimPrefix(c.Name, "0000:")))
-		return "after the reboot, on the host's shell: " + code("%s", line) + " prints no line FW Version(Running); if it does, power-cycle the server"
+		return "after the reboot, on the host's shell: " + code("%s", line) +
+			" prints no line FW Version(Running); if it does, power-cycle the server"
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) != nil {
@@ -103,7 +107,8 @@ func deviceManual(c plan.Change) string {
 	switch c.Kind {
 	case backends.KindPassthrough:
 		command := code("esxcli hardware pci pcipassthru set -d %s -e %t", ShellWord(c.Name), c.To == backends.ValueOf(true))
-		return "vSphere Client: host > Configure > Hardware > PCI Devices > " + cell(c.Name) + " > Toggle Passthrough; or " + command + " (7.0 and later; -a acts now, else reboot)"
+		return "vSphere Client: host > Configure > Hardware > PCI Devices > " + cell(c.Name) + " > Toggle Passthrough; or " + command +
+			" (7.0 and later; -a acts now, else reboot)"
 	case backends.KindGraphics:
 		var g backends.GraphicsSpec
 		if c.To.Decode(&g) != nil {
@@ -112,7 +117,8 @@ func deviceManual(c plan.Change) string {
 		return "vSphere Client: host > Configure > Hardware > Graphics > Host Graphics, and Graphics Devices: " +
 			map[bool]string{true: "Shared Direct", false: "Shared"}[g.Default == backends.SharedDirect] + ", then reboot"
 	case backends.KindVGPU:
-		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > NVIDIA GRID vGPU: " + cell(c.Name) + ", " + cell(c.To.String()) + " in all"
+		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > NVIDIA GRID vGPU: " + cell(c.Name) + ", " +
+			cell(c.To.String()) + " in all"
 	case backends.KindDevice:
 		var d backends.DeviceSpec
 		if c.To.Decode(&d) != nil {
@@ -122,7 +128,8 @@ func deviceManual(c plan.Change) string {
 		if d.Backing == backends.DynamicBacking {
 			way = "Dynamic DirectPath I/O"
 		}
-		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > " + way + ": " + cell(c.Name) + " (" + cell(d.Vendor+":"+d.Device) + ")"
+		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > " + way + ": " + cell(c.Name) + " (" +
+			cell(d.Vendor+":"+d.Device) + ")"
 	}
 	return ""
 }
@@ -143,13 +150,15 @@ func buildManual(c plan.Change) string {
 	if c.Name == backends.BuildSamePerftest {
 		cuda = ""
 	}
-	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=%s%s && make && make install", backends.PerftestPrefix(c.Name), cuda)
+	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=%s%s && make && make install",
+		backends.PerftestPrefix(c.Name), cuda)
 }
 
 // unreadModules is the text for modules that only the guest can report, once its driver is installed.
 func unreadModules(c plan.Change) string {
 	if c.Name == plan.PeerModules {
-		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") + " says Dual MIT/GPL and the kernel is " +
+		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") +
+			" says Dual MIT/GPL and the kernel is " +
 			"5.12 or later: then DMA-BUF serves, and no module is needed"
 	}
 	return "in the guest: load the RDMA modules with modprobe"

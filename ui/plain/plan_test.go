@@ -18,29 +18,41 @@ func setting(target backends.Ref, kind backends.Kind, name string) backends.Sett
 
 // pvrdma returns a plan for a number of hosts, with one VM on each.
 func pvrdma(hosts int) *plan.Plan {
-	p := &plan.Plan{Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots", "memory of every VM is fully reserved: failover capacity shrinks"}}
+	p := &plan.Plan{Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots",
+		"memory of every VM is fully reserved: failover capacity shrinks"}}
 	p.Changes = append(p.Changes,
 		plan.Change{Setting: setting(backends.SwitchRef("RDMA-DVS"), backends.KindSwitch, ""), Why: "PVRDMA wants a switch of its own",
 			To: backends.ValueOf(backends.SwitchSpec{Datacenter: "DC", Version: "8.0.0", Uplinks: 1, MTU: 9000, Discovery: "lldp listen"})},
 		plan.Change{Setting: setting(backends.PortGroupRef("RDMA-PG"), backends.KindPortGroup, ""),
 			To: backends.ValueOf(backends.PortGroupSpec{Switch: "RDMA-DVS", Active: []string{"Uplink 1"}, Binding: "earlyBinding"})})
 	for i := 1; i <= hosts; i++ {
-		host, vm, guest := backends.HostRef(fmt.Sprintf("esx-%03d", i)), backends.VMRef(fmt.Sprintf("vm-%03d", i)), backends.GuestRef(fmt.Sprintf("vm-%03d", i))
+		host, vm, guest := backends.HostRef(fmt.Sprintf("esx-%03d", i)), backends.VMRef(fmt.Sprintf("vm-%03d", i)),
+			backends.GuestRef(fmt.Sprintf("vm-%03d", i))
 		nic, knic := "vmnic2", ""
 		if i == 3 {
 			nic, knic = "vmnic4", "vmk1"
 		}
 		p.Changes = append(p.Changes,
-			plan.Change{Setting: setting(host, backends.KindMember, "RDMA-DVS"), To: backends.ValueOf(backends.MemberSpec{PNICs: []string{nic}}), Why: "the RDMA pNIC carries the switch"},
-			plan.Change{Setting: setting(host, backends.KindOption, "Net.PVRDMAVmknic"), From: backends.ValueOf(knic), To: backends.ValueOf("vmk0"), Why: "PVRDMA opens its connections through this vmknic"},
-			plan.Change{Setting: setting(host, backends.KindFirewall, "pvrdma"), From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
-			plan.Change{Setting: setting(vm, backends.KindAdapter, "RDMA-PG"), To: backends.ValueOf(backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2", Start: true}), Disrupts: []plan.Disruption{plan.VMPowerCycle}},
-			plan.Change{Setting: setting(guest, backends.KindAddress, "RDMA-PG"), From: backends.Unknown(vm.String() + "/adapter/RDMA-PG"), To: backends.ValueOf(backends.AddressSpec{CIDR: fmt.Sprintf("192.168.50.%d/24", 10+i), MTU: 9000})})
+			plan.Change{Setting: setting(host, backends.KindMember, "RDMA-DVS"), To: backends.ValueOf(backends.MemberSpec{PNICs: []string{nic}}),
+				Why: "the RDMA pNIC carries the switch"},
+			plan.Change{Setting: setting(host, backends.KindOption, "Net.PVRDMAVmknic"), From: backends.ValueOf(knic), To: backends.ValueOf("vmk0"),
+				Why: "PVRDMA opens its connections through this vmknic"},
+			plan.Change{Setting: setting(host, backends.KindFirewall, "pvrdma"), From: backends.ValueOf(false), To: backends.ValueOf(true),
+				Why: "hosts talk over TCP 28250"},
+			plan.Change{Setting: setting(vm, backends.KindAdapter, "RDMA-PG"),
+				To: backends.ValueOf(backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2",
+					Start: true}),
+				Disrupts: []plan.Disruption{plan.VMPowerCycle}},
+			plan.Change{Setting: setting(guest, backends.KindAddress, "RDMA-PG"), From: backends.Unknown(vm.String() + "/adapter/RDMA-PG"),
+				To: backends.ValueOf(backends.AddressSpec{CIDR: fmt.Sprintf("192.168.50.%d/24", 10+i), MTU: 9000})})
 		if i == 2 {
-			p.Changes = append(p.Changes, plan.Change{Setting: setting(vm, backends.KindHardware, ""), From: backends.ValueOf(11), To: backends.ValueOf(17),
-				Why: "PVRDMA needs hardware version 13", Irreversible: "a hardware version cannot be lowered", Disrupts: []plan.Disruption{plan.VMPowerCycle}})
+			p.Changes = append(p.Changes, plan.Change{Setting: setting(vm, backends.KindHardware, ""), From: backends.ValueOf(11),
+				To:  backends.ValueOf(17),
+				Why: "PVRDMA needs hardware version 13", Irreversible: "a hardware version cannot be lowered",
+				Disrupts: []plan.Disruption{plan.VMPowerCycle}})
 		}
-		p.Brackets = append(p.Brackets, plan.Bracket{Kind: backends.BracketVMPower, Target: vm, Leave: backends.ValueOf("poweredOn"), Effect: plan.VMPowerCycle})
+		p.Brackets = append(p.Brackets, plan.Bracket{Kind: backends.BracketVMPower, Target: vm, Leave: backends.ValueOf("poweredOn"),
+			Effect: plan.VMPowerCycle})
 	}
 	return p
 }
@@ -53,9 +65,12 @@ func hostile() *plan.Plan {
 }
 
 func TestPlanTexts(t *testing.T) {
-	conflict := &plan.Plan{Mode: "rollback", Conflicts: []plan.Refusal{{Target: backends.HostRef("esx-01"), Why: "Net.PVRDMAVmknic is vmk7 now, the run left vmk0", Remedy: "Set it by hand."}}}
-	for name, p := range map[string]*plan.Plan{"four": pvrdma(4), "fifty-hosts": pvrdma(50), "one": pvrdma(1), "hostile": hostile(), "conflict": conflict,
-		"nothing": {Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots"}}} {
+	conflict := &plan.Plan{Mode: "rollback",
+		Conflicts: []plan.Refusal{{Target: backends.HostRef("esx-01"), Why: "Net.PVRDMAVmknic is vmk7 now, the run left vmk0",
+			Remedy: "Set it by hand."}}}
+	for name, p := range map[string]*plan.Plan{"four": pvrdma(4), "fifty-hosts": pvrdma(50), "one": pvrdma(1), "hostile": hostile(),
+		"conflict": conflict,
+		"nothing":  {Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots"}}} {
 		t.Run(name, func(t *testing.T) {
 			for _, form := range []struct {
 				ext    string

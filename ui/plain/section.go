@@ -62,8 +62,9 @@ func sections(p *plan.Plan) []*section {
 }
 
 var targetWords = map[backends.TargetType]string{
-	backends.TypeVCenter: "vCenter", backends.TypeCluster: "cluster", backends.TypeSwitch: "distributed switch", backends.TypePortGroup: "port group",
-	backends.TypeHost: "host", backends.TypeVM: "VM", backends.TypeGuest: "guest", backends.TypePair: "pair",
+	backends.TypeVCenter: "vCenter", backends.TypeCluster: "cluster", backends.TypeSwitch: "distributed switch",
+	backends.TypePortGroup: "port group",
+	backends.TypeHost:      "host", backends.TypeVM: "VM", backends.TypeGuest: "guest", backends.TypePair: "pair",
 }
 
 // heading is "host esx-01" or "4 hosts: esx-01 to esx-04".

@@ -55,13 +55,15 @@ func TestE2EBoxes(t *testing.T) {
 	for i := range r.Measurements { // each pair has a curve
 		m := &r.Measurements[i]
 		for size := range 12 {
-			m.Rows = append(m.Rows, perftest.Row{Bytes: 8 << size, AvgGbps: m.AchievedGbps * float64(size+1) / 12, TypicalUs: m.AchievedUs * float64(size+1)})
+			m.Rows = append(m.Rows, perftest.Row{Bytes: 8 << size, AvgGbps: m.AchievedGbps * float64(size+1) / 12,
+				TypicalUs: m.AchievedUs * float64(size+1)})
 		}
 	}
 	if err := render.HTML(&page, r); err != nil {
 		t.Fatal(err)
 	}
-	html := strings.Replace(page.String(), `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">`, measureBoxes, 1)
+	html := strings.Replace(page.String(),
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">`, measureBoxes, 1)
 	if !strings.Contains(html, "<script>") {
 		t.Fatal("the page has another content security policy")
 	}
@@ -81,7 +83,8 @@ func TestE2EBoxes(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			c := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+			c := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+				"--no-first-run",
 				"--user-data-dir="+t.TempDir(), fmt.Sprintf("--window-size=%d,2000", test.width), "--dump-dom", "file://"+file)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr

@@ -15,7 +15,8 @@ import (
 // Pairs are in the natural order of their names, and a quiet unknown does not hide the other findings of its check.
 func TestTerminalOrderAndUnknowns(t *testing.T) {
 	r := &report.Report{
-		Measurements: []perftest.Measurement{{From: "vm-10", To: "vm-1", Verdict: perftest.VerdictPass}, {From: "vm-9", To: "vm-10", Verdict: perftest.VerdictPass}},
+		Measurements: []perftest.Measurement{{From: "vm-10", To: "vm-1", Verdict: perftest.VerdictPass},
+			{From: "vm-9", To: "vm-10", Verdict: perftest.VerdictPass}},
 		Checks: []checks.Finding{
 			{ID: "SW-PFC-012", Target: backends.HostRef("esx-1"), Status: checks.Unknown, Quiet: true, Evidence: "waits for a word"},
 			{ID: "SW-PFC-012", Target: backends.HostRef("esx-2"), Status: checks.Unknown, Evidence: "not read"},
@@ -26,7 +27,8 @@ func TestTerminalOrderAndUnknowns(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	if nine, ten := strings.Index(text, "vm-9 -> "), strings.Index(text, "vm-10 -> "); nine < 0 || ten < nine || !strings.Contains(text, "not read") {
+	if nine, ten := strings.Index(text, "vm-9 -> "), strings.Index(text, "vm-10 -> "); nine < 0 || ten < nine ||
+		!strings.Contains(text, "not read") {
 		t.Errorf("%s", text)
 	}
 }

@@ -19,7 +19,8 @@ var templates embed.FS
 // HTML prints the report as one self-contained page without scripts, fonts, pictures or requests to other sites (its content
 // security policy forbids them). It can be printed, and follows the reader's choice of light or dark.
 func HTML(w io.Writer, r *report.Report) error {
-	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": plain.LinkWord}).ParseFS(templates, "templates/*.gohtml")
+	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named,
+		"linkWord": plain.LinkWord}).ParseFS(templates, "templates/*.gohtml")
 	if err != nil {
 		return err
 	}

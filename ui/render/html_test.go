@@ -59,7 +59,8 @@ func element(t testing.TB, e xml.StartElement, open []string) string {
 	for _, a := range e.Attr {
 		attr[a.Name.Local] = a.Value
 		words = append(words, a.Name.Local)
-		if strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "style" || a.Name.Local == "src" || a.Name.Local == "href" && a.Value != "data:," {
+		if strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "style" || a.Name.Local == "src" ||
+			a.Name.Local == "href" && a.Value != "data:," {
 			t.Errorf("<%s %s=%q>", e.Name.Local, a.Name.Local, a.Value)
 		}
 	}

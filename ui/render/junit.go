@@ -135,7 +135,8 @@ func (j *junit) add(suite string, c junitCase, said string) {
 }
 
 func (j *junit) suite(id int, name string) junitSuite {
-	s := junitSuite{Package: "rdma-setup", ID: id, Name: name, Timestamp: j.r.Made.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
+	s := junitSuite{Package: "rdma-setup", ID: id, Name: name, Timestamp: j.r.Made.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost",
+		Time: "0"}
 	if u, err := url.Parse(j.r.VCenter); err == nil && u.Hostname() != "" {
 		s.Hostname = token(u.Hostname())
 	}
@@ -144,7 +145,8 @@ func (j *junit) suite(id int, name string) junitSuite {
 			s.Properties = append(s.Properties, junitProperty{token(v.Name), token(v.Value)})
 		}
 	}
-	for _, p := range []junitProperty{{"verdict", string(j.v.Name)}, {"exit", fmt.Sprint(j.v.Exit)}, {"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
+	for _, p := range []junitProperty{{"verdict", string(j.v.Name)}, {"exit", fmt.Sprint(j.v.Exit)}, {"run", j.r.Run}, {"mode", j.r.Mode},
+		{"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
 		{"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
 			s.Properties = append(s.Properties, junitProperty{p.Name, backends.Clean(p.Value)})

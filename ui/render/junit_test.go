@@ -35,13 +35,15 @@ const (
 var junitRules = map[string]rule{
 	"testsuites": {children: []string{"testsuite"}},
 	"testsuite": {
-		attributes: map[string]string{"package": token, "id": `\d+`, "name": token, "timestamp": `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`, "hostname": token, "tests": `\d+`, "failures": `\d+`, "errors": `\d+`, "skipped": `\d+`, "time": decimal},
-		required:   []string{"package", "id", "name", "timestamp", "hostname", "tests", "failures", "errors", "time"},
-		children:   []string{"properties", "testcase", "system-out", "system-err"},
+		attributes: map[string]string{"package": token, "id": `\d+`, "name": token, "timestamp": `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`,
+			"hostname": token, "tests": `\d+`, "failures": `\d+`, "errors": `\d+`, "skipped": `\d+`, "time": decimal},
+		required: []string{"package", "id", "name", "timestamp", "hostname", "tests", "failures", "errors", "time"},
+		children: []string{"properties", "testcase", "system-out", "system-err"},
 	},
 	"properties": {children: []string{"property"}},
 	"property":   {attributes: map[string]string{"name": token, "value": `.*`}, required: []string{"name", "value"}},
-	"testcase": {attributes: map[string]string{"name": token, "classname": token, "time": decimal}, required: []string{"name", "classname", "time"},
+	"testcase": {attributes: map[string]string{"name": token, "classname": token, "time": decimal},
+		required: []string{"name", "classname", "time"},
 		children: []string{"skipped", "error", "failure"}, one: true},
 	"skipped":    {attributes: map[string]string{"message": `.*`}},
 	"error":      {attributes: map[string]string{"message": `.*`, "type": `.*`}, required: []string{"type"}, text: true},
@@ -159,8 +161,10 @@ func leave(o *opened) error {
 func TestJUnitValidatorSees(t *testing.T) {
 	good := rendered(t, "junit", everything())
 	for _, tt := range [][2]string{
-		{"<testcase ", "<testcase bad=\"1\" "}, {"tests=\"", "tests=\"9"}, {" classname=\"rdma-setup.measured\"", ""}, {"<system-out>", "<system-out/><system-out>"},
-		{"<failure ", "<skipped/><failure "}, {" type=\"check\"", ""}, {"timestamp=\"2026-", "timestamp=\"26-"}, {"</testsuites>", ""}, {"<properties>", "text<properties>"},
+		{"<testcase ", "<testcase bad=\"1\" "}, {"tests=\"", "tests=\"9"}, {" classname=\"rdma-setup.measured\"", ""},
+		{"<system-out>", "<system-out/><system-out>"},
+		{"<failure ", "<skipped/><failure "}, {" type=\"check\"", ""}, {"timestamp=\"2026-", "timestamp=\"26-"}, {"</testsuites>", ""},
+		{"<properties>", "text<properties>"},
 	} {
 		bad := strings.Replace(good, tt[0], tt[1], 1)
 		if bad == good {
@@ -174,12 +178,16 @@ func TestJUnitValidatorSees(t *testing.T) {
 
 func TestJUnitSaysWhatFailed(t *testing.T) {
 	r := everything()
-	r.Checks = append(r.Checks, checks.Finding{ID: "GST-PORT-001", Scope: "guest", Target: backends.GuestRef("vm-01"), Status: checks.Unknown, Evidence: "guest vm-01 cannot be reached"})
-	r.Measurements = append(r.Measurements, perftest.Measurement{From: "vm-05", To: "vm-06", Test: perftest.SendBandwidth, Verdict: perftest.VerdictNotApplicable, Why: "both on one host"})
+	r.Checks = append(r.Checks, checks.Finding{ID: "GST-PORT-001", Scope: "guest", Target: backends.GuestRef("vm-01"), Status: checks.Unknown,
+		Evidence: "guest vm-01 cannot be reached"})
+	r.Measurements = append(r.Measurements, perftest.Measurement{From: "vm-05", To: "vm-06", Test: perftest.SendBandwidth,
+		Verdict: perftest.VerdictNotApplicable, Why: "both on one host"})
 	doc := rendered(t, "junit", r)
 	for _, want := range []string{
-		`<testcase name="HOST-FW-PVRDMA-007 esx-02" classname="rdma-setup.checks" time="0">`, `<failure message="ruleset pvrdma is off" type="check">`, "remedy: Enable the firewall ruleset pvrdma.",
-		`<error message="guest vm-01 cannot be reached" type="unknown">`, `<skipped message="it cannot be detected">`, `<skipped message="both on one host">`,
+		`<testcase name="HOST-FW-PVRDMA-007 esx-02" classname="rdma-setup.checks" time="0">`,
+		`<failure message="ruleset pvrdma is off" type="check">`, "remedy: Enable the firewall ruleset pvrdma.",
+		`<error message="guest vm-01 cannot be reached" type="unknown">`, `<skipped message="it cannot be detected">`,
+		`<skipped message="both on one host">`,
 		`WARN HOST-POWER-009 esx-01: power policy dynamic`, `<failure message="21.4 Gb/s of 98.0 expected" type="measurement">`, "TCP fallback",
 	} {
 		if !strings.Contains(doc, want) {

@@ -15,11 +15,14 @@ import (
 // An incast is shown in every format for people: what the receiver got in total, which sender got least, what was lost.
 func TestIncastIsDrawn(t *testing.T) {
 	flow := func(from string, gbps float64, lost int64, v perftest.Verdict) perftest.Measurement {
-		return perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-" + from[3:], ToHost: "esx-01", Test: "ib_write_bw incast", Load: perftest.LoadIncast, Senders: 2,
-			AchievedGbps: gbps, ExpectedGbps: 49, Verdict: v, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}, Class: &perftest.Proof{Verdict: v, Evidence: "class"},
+		return perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-" + from[3:], ToHost: "esx-01", Test: "ib_write_bw incast",
+			Load: perftest.LoadIncast, Senders: 2,
+			AchievedGbps: gbps, ExpectedGbps: 49, Verdict: v, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: gbps}},
+			Class:    &perftest.Proof{Verdict: v, Evidence: "class"},
 			Lossless: &perftest.Proof{Verdict: v, Evidence: "lossless"}, Counters: &perftest.Sides{From: perftest.Counters{"packet_seq_err": lost}}}
 	}
-	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{flow("vm-02", 48, 0, perftest.VerdictPass), flow("vm-03", 10, 77, perftest.VerdictFail)}}
+	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{flow("vm-02", 48, 0, perftest.VerdictPass),
+		flow("vm-03", 10, 77, perftest.VerdictFail)}}
 	for name, draw := range map[string]func(b *bytes.Buffer) error{
 		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
 		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
@@ -33,7 +36,9 @@ func TestIncastIsDrawn(t *testing.T) {
 		if name == "terminal" {
 			chart = "############........"
 		}
-		for _, want := range []string{chart, "58.0", "98.0", "0.70, least: vm-03", "77", "disproven", map[string]string{"terminal": "class disproven, packets lost: 77", "markdown": "| disproven | 77 |", "html": `data-label="lost packets">77<`}[name]} {
+		for _, want := range []string{chart, "58.0", "98.0", "0.70, least: vm-03", "77", "disproven",
+			map[string]string{"terminal": "class disproven, packets lost: 77", "markdown": "| disproven | 77 |",
+				"html": `data-label="lost packets">77<`}[name]} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s does not show %q:\n%s", name, want, b.String())
 			}
@@ -56,7 +61,8 @@ func TestIncastIsDrawn(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || len(doc.Receivers) != 1 {
 		t.Fatalf("%v: %+v", err, doc)
 	}
-	if c := doc.Receivers[0]; c.To != "vm-01" || c.Senders != 2 || c.Sum != 58 || c.Fairness < 0.69 || c.Fairness > 0.71 || c.Lost != 77 || c.Least != "vm-03" {
+	if c := doc.Receivers[0]; c.To != "vm-01" || c.Senders != 2 || c.Sum != 58 || c.Fairness < 0.69 || c.Fairness > 0.71 || c.Lost != 77 ||
+		c.Least != "vm-03" {
 		t.Errorf("%+v", c)
 	}
 	if c := perftest.Crowds(nil); len(c) != 0 {
@@ -93,13 +99,15 @@ func TestExpectationHasItsReason(t *testing.T) {
 // Each pair has the curve of its own test in every format: one pair's curve drops, the other's does not. JSON has the figures.
 func TestEachPairHasItsCurve(t *testing.T) {
 	curve := func(from string, gbps ...float64) perftest.Measurement {
-		m := perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: perftest.SendBandwidth, AchievedGbps: 96, ExpectedGbps: 98, Verdict: perftest.VerdictPass}
+		m := perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: perftest.SendBandwidth, AchievedGbps: 96,
+			ExpectedGbps: 98, Verdict: perftest.VerdictPass}
 		for i, v := range gbps {
 			m.Rows = append(m.Rows, perftest.Row{Bytes: 4096 << (2 * i), AvgGbps: v})
 		}
 		return m
 	}
-	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{curve("vm-02", 12, 48, 96, 96), curve("vm-03", 12, 96, 48, 12), curve("vm-04", 96)}}
+	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{curve("vm-02", 12, 48, 96, 96),
+		curve("vm-03", 12, 96, 48, 12), curve("vm-04", 96)}}
 	for name, draw := range map[string]func(b *bytes.Buffer) error{
 		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
 		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
@@ -130,7 +138,8 @@ func TestMedianAndOverlapAreReported(t *testing.T) {
 	for i := range r.Measurements {
 		r.Measurements[i].Repeats, r.Measurements[i].Spread = 3, 1.25
 	}
-	r.Measurements = append(r.Measurements, perftest.Measurement{From: "vm-02", To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: "ib_write_bw incast", Load: perftest.LoadIncast,
+	r.Measurements = append(r.Measurements, perftest.Measurement{From: "vm-02", To: "vm-01", FromHost: "esx-2", ToHost: "esx-1",
+		Test: "ib_write_bw incast", Load: perftest.LoadIncast,
 		Senders: 1, AchievedGbps: 117.5, ExpectedGbps: 98, Apart: true, Verdict: perftest.VerdictUnknown})
 	for name, draw := range map[string]func(b *bytes.Buffer) error{
 		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },

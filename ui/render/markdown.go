@@ -268,7 +268,8 @@ func (m *marked) causes(p *page.Page) {
 	}
 }
 
-var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`, "#", `\#`)
+var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`,
+	"~", `\~`, "#", `\#`)
 
 // md escapes text for Markdown, including cells of a table.
 func md(s string) string { return mdEscape.Replace(s) }

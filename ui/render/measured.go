@@ -107,7 +107,8 @@ func (p *printer) loaded(all []perftest.Measurement) {
 		p.title("Under load", "several senders to one receiver")
 	}
 	for _, c := range crowds {
-		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps, p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
+		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps,
+			p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
 		p.line("      %s, %d lost, losslessness %s", backends.Clean(page.Fair(c)), c.Lost, page.Lossless(c))
 	}
 }

@@ -123,9 +123,12 @@ func (x *exposition) ports(all []checks.Uplink) {
 		name, help string
 		value      func(checks.Uplink) int64
 	}{
-		{"rdma_setup_port_errors_per_second", "Errors of an RDMA pNIC, per second between two readings.", func(p checks.Uplink) int64 { return p.Errors }},
-		{"rdma_setup_port_dropped_per_second", "Packets that an RDMA pNIC dropped, per second between two readings.", func(p checks.Uplink) int64 { return p.Dropped }},
-		{"rdma_setup_port_pause_frames_per_second", "Priority pause frames of an RDMA pNIC in both directions, per second between two readings.", func(p checks.Uplink) int64 { return p.Pause }},
+		{"rdma_setup_port_errors_per_second", "Errors of an RDMA pNIC, per second between two readings.",
+			func(p checks.Uplink) int64 { return p.Errors }},
+		{"rdma_setup_port_dropped_per_second", "Packets that an RDMA pNIC dropped, per second between two readings.",
+			func(p checks.Uplink) int64 { return p.Dropped }},
+		{"rdma_setup_port_pause_frames_per_second", "Priority pause frames of an RDMA pNIC in both directions, per second between two readings.",
+			func(p checks.Uplink) int64 { return p.Pause }},
 	} {
 		if len(all) > 0 {
 			x.metric(f.name, f.help)
@@ -141,9 +144,12 @@ func (x *exposition) measurements(all []perftest.Measurement) {
 		name, help string
 		value      func(perftest.Measurement) float64
 	}{
-		{"rdma_setup_bandwidth_bytes_per_second", "Bandwidth between two guests, best average from 64 KiB to 1 MiB.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedGbps * 1e9 / 8) }},
-		{"rdma_setup_bandwidth_expected_bytes_per_second", "Bandwidth that the link allows.", func(m perftest.Measurement) float64 { return math.Round(m.ExpectedGbps * 1e9 / 8) }},
-		{"rdma_setup_latency_seconds", "Typical latency of the smallest message between two guests.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedUs*1e3) / 1e9 }},
+		{"rdma_setup_bandwidth_bytes_per_second", "Bandwidth between two guests, best average from 64 KiB to 1 MiB.",
+			func(m perftest.Measurement) float64 { return math.Round(m.AchievedGbps * 1e9 / 8) }},
+		{"rdma_setup_bandwidth_expected_bytes_per_second", "Bandwidth that the link allows.",
+			func(m perftest.Measurement) float64 { return math.Round(m.ExpectedGbps * 1e9 / 8) }},
+		{"rdma_setup_latency_seconds", "Typical latency of the smallest message between two guests.",
+			func(m perftest.Measurement) float64 { return math.Round(m.AchievedUs*1e3) / 1e9 }},
 	} {
 		begun := false
 		for _, m := range all {
@@ -202,7 +208,8 @@ func Nagios(w io.Writer, r *report.Report) error {
 	for _, f := range r.Checks {
 		n[f.State()]++
 	}
-	said := []string{fmt.Sprintf("pass=%d warn=%d;0 fail=%d;;0 unknown=%d not_read=%d not_applicable=%d", n[checks.Pass], n[checks.Warn], n[checks.Fail],
+	said := []string{fmt.Sprintf("pass=%d warn=%d;0 fail=%d;;0 unknown=%d not_read=%d not_applicable=%d", n[checks.Pass], n[checks.Warn],
+		n[checks.Fail],
 		n[checks.Unknown], n[checks.NotRead], n[checks.NotApplicable])}
 	var least, most float64
 	for _, m := range r.Measurements {

@@ -28,10 +28,13 @@ func TestPluginLine(t *testing.T) {
 		all  []checks.Finding
 		want string
 	}{
-		{[]checks.Finding{fine, quiet}, "RDMA OK - 1 passed, 0 warnings, 0 failed, 0 unknown, 1 not read; not read: BIOS, firmware, driver, switch, VM, guest, pair"},
+		{[]checks.Finding{fine, quiet},
+			"RDMA OK - 1 passed, 0 warnings, 0 failed, 0 unknown, 1 not read; not read: BIOS, firmware, driver, switch, VM, guest, pair"},
 		{[]checks.Finding{fine, hot}, "RDMA WARNING - HOST-POWER-009 esx-01: power policy dynamic"},
-		{[]checks.Finding{down, hot, shut("esx-02")}, "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off / on (and 1 more failed)"},
-		{[]checks.Finding{shut("esx-\x1b[2J02"), shut("esx-03"), shut("esx-04")}, "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-?[2J02: ruleset pvrdma is off / on (and 2 more failed)"},
+		{[]checks.Finding{down, hot, shut("esx-02")},
+			"RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off / on (and 1 more failed)"},
+		{[]checks.Finding{shut("esx-\x1b[2J02"), shut("esx-03"), shut("esx-04")},
+			"RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-?[2J02: ruleset pvrdma is off / on (and 2 more failed)"},
 		{[]checks.Finding{finding("X-1", "a", checks.Fail, "not in the catalogue", "")}, "RDMA CRITICAL - X-1 a: not in the catalogue"},
 	} {
 		r := &report.Report{Command: report.Check, Checks: tt.all}
@@ -59,8 +62,10 @@ func TestEveryFormatShowsTheVerdict(t *testing.T) {
 	for _, r := range []report.Report{
 		{Command: report.Check, Checks: []checks.Finding{fine}},
 		{Command: report.Bench, Measurements: met(perftest.VerdictPass, 97)},
-		{Command: report.Apply, Run: "run", Status: "done", Checks: []checks.Finding{fine, finding("HOST-POWER-009", "esx-01", checks.Warn, "dynamic", "")}},
-		{Command: report.Check, Checks: []checks.Finding{fine, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "off", "")}, Measurements: met(perftest.VerdictFail, 9)},
+		{Command: report.Apply, Run: "run", Status: "done",
+			Checks: []checks.Finding{fine, finding("HOST-POWER-009", "esx-01", checks.Warn, "dynamic", "")}},
+		{Command: report.Check, Checks: []checks.Finding{fine, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "off", "")},
+			Measurements: met(perftest.VerdictFail, 9)},
 		{Command: report.Check, Unconfigured: true, Checks: []checks.Finding{finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "off", "")}},
 		{Command: report.Apply, Run: "run", Status: "partial", Checks: []checks.Finding{fine}},
 		{Command: report.Bench, Measurements: met(perftest.VerdictUnknown, 0)},
@@ -99,7 +104,8 @@ func TestEveryFormatShowsTheVerdict(t *testing.T) {
 			if len(r.Checks)+len(r.Measurements) == 0 {
 				continue
 			}
-			if got := shown["md"]; !strings.Contains(got, fmt.Sprintf("| %s | %s %s |", l.Name, mark(l.Worst), strings.ReplaceAll(string(l.Worst), "_", " "))) &&
+			if got := shown["md"]; !strings.Contains(got, fmt.Sprintf("| %s | %s %s |", l.Name, mark(l.Worst),
+				strings.ReplaceAll(string(l.Worst), "_", " "))) &&
 				l.Worst != checks.Unknown {
 				t.Errorf("%s: %s is not %s in\n%s", v.Name, l.Name, l.Worst, got)
 			}

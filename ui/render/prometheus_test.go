@@ -73,8 +73,10 @@ func labels(set string) error {
 
 func TestPrometheusValidatorSees(t *testing.T) {
 	for _, bad := range []string{
-		"", "x 1\n", "# HELP x y\n# TYPE x gauge\nx 1", "# HELP x y\n# TYPE x gauge\nx{a=\"b} 1\n", "# HELP x y\n# TYPE x gauge\nx 1\nx 2\n", "# HELP x y\n# TYPE x gauge\nx 1 2\n",
-		"# HELP x y\n# TYPE x gauge\nx{a=\"\\q\"} 1\n", "# HELP x y\n# TYPE x gauge\nx{a=\"1\",a=\"2\"} 1\n", "# HELP x y\nx 1\n", "# HELP x y\n# TYPE x gauge\ny 1\n", "# HELP x y\n# TYPE x gauge\nx one\n",
+		"", "x 1\n", "# HELP x y\n# TYPE x gauge\nx 1", "# HELP x y\n# TYPE x gauge\nx{a=\"b} 1\n", "# HELP x y\n# TYPE x gauge\nx 1\nx 2\n",
+		"# HELP x y\n# TYPE x gauge\nx 1 2\n",
+		"# HELP x y\n# TYPE x gauge\nx{a=\"\\q\"} 1\n", "# HELP x y\n# TYPE x gauge\nx{a=\"1\",a=\"2\"} 1\n", "# HELP x y\nx 1\n",
+		"# HELP x y\n# TYPE x gauge\ny 1\n", "# HELP x y\n# TYPE x gauge\nx one\n",
 	} {
 		if _, err := exposition(bad); err == nil {
 			t.Errorf("passes: %q", bad)
@@ -111,7 +113,8 @@ func TestPrometheusSamples(t *testing.T) {
 		}
 	}
 	for sample := range got {
-		if !strings.Contains(sample, `{vcenter="`) || strings.HasPrefix(sample, "rdma_setup_check_status") && (strings.Contains(sample, "CL-VER-002") || strings.Contains(sample, "SW-PFC-001")) {
+		if !strings.Contains(sample, `{vcenter="`) || strings.HasPrefix(sample, "rdma_setup_check_status") &&
+			(strings.Contains(sample, "CL-VER-002") || strings.Contains(sample, "SW-PFC-001")) {
 			t.Errorf("%s: without a vCenter, or a series for what passes or waits", sample)
 		}
 	}

@@ -21,18 +21,21 @@ import (
 )
 
 func base() *report.Report {
-	return &report.Report{Run: "20260314-092653-pvrdma-abcd", Mode: "pvrdma", Made: time.Date(2026, 3, 14, 9, 31, 7, 0, time.UTC), Tool: "1.0.0",
+	return &report.Report{Run: "20260314-092653-pvrdma-abcd", Mode: "pvrdma", Made: time.Date(2026, 3, 14, 9, 31, 7, 0, time.UTC),
+		Tool:    "1.0.0",
 		VCenter: "https://vcenter.example/sdk", Status: "done"}
 }
 
 func outcome(host, name, state, err string) report.Outcome {
 	return report.Outcome{State: state, Err: err, Change: plan.Change{
-		Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirewall, Name: name}, From: backends.ValueOf(false), To: backends.ValueOf(true)}}
+		Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirewall, Name: name}, From: backends.ValueOf(false),
+		To: backends.ValueOf(true)}}
 }
 
 // both returns bandwidth and latency from one guest to another; the hosts have the guests' numbers.
 func both(from, to int, gbps, us float64) []perftest.Measurement {
-	m := perftest.Measurement{From: fmt.Sprintf("vm-%02d", from), To: fmt.Sprintf("vm-%02d", to), FromHost: fmt.Sprintf("esx-%02d", from), ToHost: fmt.Sprintf("esx-%02d", to)}
+	m := perftest.Measurement{From: fmt.Sprintf("vm-%02d", from), To: fmt.Sprintf("vm-%02d", to), FromHost: fmt.Sprintf("esx-%02d", from),
+		ToHost: fmt.Sprintf("esx-%02d", to)}
 	bw, lat := m, m
 	bw.Test, bw.AchievedGbps, bw.ExpectedGbps, bw.Verdict = perftest.SendBandwidth, gbps, 98, perftest.VerdictPass
 	bw.Rows = []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}
@@ -59,11 +62,13 @@ func fallback() *report.Report {
 	for i := range r.Measurements[2:] {
 		m := &r.Measurements[2+i]
 		m.Verdict = perftest.VerdictFail
-		m.Hint = "TCP fallback: the RDMA counters of esx-02 did not change during the test; check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "TCP fallback: the RDMA counters of esx-02 did not change during the test; check the uplink, the firewall ruleset pvrdma and " +
+			"Net.PVRDMAVmknic on both hosts"
 	}
 	r.Measurements[2].AchievedGbps, r.Measurements[2].Why = 21.4, "100G less the headers of RoCE v2 at an IB MTU of 4096"
 	r.Measurements[3].AchievedUs = 31.5
-	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off", "Enable the firewall ruleset pvrdma."))
+	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off",
+		"Enable the firewall ruleset pvrdma."))
 	return r
 }
 
@@ -71,16 +76,21 @@ func partial() *report.Report {
 	r := base()
 	r.Status = "partial"
 	r.Changes = []report.Outcome{outcome("esx-01", "pvrdma", "done", ""),
-		outcome("esx-02", "pvrdma", "failed", "esx-02: the firewall ruleset pvrdma could not be enabled: permission denied (Host.Config.NetService)")}
+		outcome("esx-02", "pvrdma", "failed",
+			"esx-02: the firewall ruleset pvrdma could not be enabled: permission denied (Host.Config.NetService)")}
 	r.Changes[1].Hint = "grant Host.Config.NetService to the account"
-	r.Failures = []report.Failure{{Target: backends.VMRef("vm-10"), Step: "power on", Err: "vm-10: no host is compatible"}, {Target: backends.VMRef("vm-9"), Step: "power on", Err: "vm-9: no host is compatible"}}
-	r.LeftBehind = &report.LeftBehind{VMsOff: []string{"vm-10", "vm-9"}, Maintenance: []string{"esx-02"}, HalfDone: []string{"guest/vm-9 packages"}, Continue: "rdma-setup resume " + r.Run}
-	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off", "Enable the firewall ruleset pvrdma."))
+	r.Failures = []report.Failure{{Target: backends.VMRef("vm-10"), Step: "power on", Err: "vm-10: no host is compatible"},
+		{Target: backends.VMRef("vm-9"), Step: "power on", Err: "vm-9: no host is compatible"}}
+	r.LeftBehind = &report.LeftBehind{VMsOff: []string{"vm-10", "vm-9"}, Maintenance: []string{"esx-02"},
+		HalfDone: []string{"guest/vm-9 packages"}, Continue: "rdma-setup resume " + r.Run}
+	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off",
+		"Enable the firewall ruleset pvrdma."))
 	for i := 3; i < 9; i++ {
 		r.Changes = append(r.Changes, outcome(fmt.Sprintf("esx-%02d", i), "pvrdma", "blocked", ""))
 	}
 	for i, e := range []string{"8.0.2", "8.0.2", "8.0.1", "7.0.3", "8.0.0", "7.0.2", "6.7.0"} {
-		r.Checks = append(r.Checks, finding("CL-VER-002", fmt.Sprintf("esx-%02d", i+2), checks.Warn, "ESXi "+e+", most have 8.0.3", "Install the same ESXi build on all hosts."))
+		r.Checks = append(r.Checks, finding("CL-VER-002", fmt.Sprintf("esx-%02d", i+2), checks.Warn, "ESXi "+e+", most have 8.0.3",
+			"Install the same ESXi build on all hosts."))
 	}
 	r.Checks = append(r.Checks, finding("HOST-NUMA-004", "esx-01", checks.Unknown, "the NUMA node could not be read: no shell", ""))
 	return r
@@ -98,7 +108,8 @@ func ring() *report.Report {
 		r.Measurements = append(r.Measurements, both(i, i%20+1, 94+float64(i)/8, 2+float64(i)/100)...)
 	}
 	slow := &r.Measurements[12]
-	slow.AchievedGbps, slow.Verdict, slow.Hint = 83, perftest.VerdictWarn, "about 92 % is typical of an active MTU of 1024: raise the Ethernet MTU on every hop"
+	slow.AchievedGbps, slow.Verdict, slow.Hint = 83, perftest.VerdictWarn,
+		"about 92 % is typical of an active MTU of 1024: raise the Ethernet MTU on every hop"
 	r.Measurements[16].AchievedGbps, r.Measurements[16].Verdict = 0, perftest.VerdictUnknown
 	r.Measurements[16].Error = "guest vm-09: the connection broke while ib_send_bw was running"
 	for i := range r.Measurements[20:22] {
@@ -138,16 +149,19 @@ func hostile() *report.Report {
 	r.Notes = []string{evil}
 	r.VCenter = evil
 	r.Changes[0].State, r.Changes[0].Err, r.Changes[0].Target.Name = "failed", evil, evil
-	r.Checks = []checks.Finding{finding("X-001", evil, checks.Fail, evil, evil), finding("X-001", "other", checks.Fail, "seen", ""), finding("X-002", evil, checks.Unknown, evil, evil)}
+	r.Checks = []checks.Finding{finding("X-001", evil, checks.Fail, evil, evil), finding("X-001", "other", checks.Fail, "seen", ""),
+		finding("X-002", evil, checks.Unknown, evil, evil)}
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
-		m.From, m.To, m.FromHost, m.ToHost, m.Error, m.Hint, m.Why, m.Test, m.Verdict = evil, evil, evil, evil, evil, evil, evil, evil, perftest.VerdictFail
+		m.From, m.To, m.FromHost, m.ToHost, m.Error, m.Hint, m.Why, m.Test, m.Verdict = evil, evil, evil, evil, evil, evil, evil, evil,
+			perftest.VerdictFail
 	}
 	return r
 }
 
 func TestTexts(t *testing.T) {
-	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(),
+		"ring": ring(), "mesh": mesh(), "hostile": hostile()} {
 		t.Run(name, func(t *testing.T) {
 			var text, doc bytes.Buffer
 			if err := render.Terminal(&text, r, theme.New(false, false, true)); err != nil {
@@ -177,19 +191,22 @@ func classed() *report.Report {
 	r := well()
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
-		m.Class, m.Lossless = &perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "neither end shows it"}, &perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "no congestion"}
+		m.Class, m.Lossless = &perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "neither end shows it"},
+			&perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "no congestion"}
 		for bytes := int64(2); bytes <= 8<<20; bytes *= 2 {
 			m.Rows = append(m.Rows, perftest.Row{Bytes: bytes, AvgGbps: m.AchievedGbps, TypicalUs: m.AchievedUs})
 		}
 	}
-	r.Checks = append(r.Checks, finding("HOST-PNIC-CVE-018", "esx-01", checks.Warn, "vmnic2: firmware 16.35.4030: CVE-2025-23351 (9.0, code execution on the card, fixed in "+
-		"16.35.8002), CVE-2025-33207 (6.8, denial of service, fixed in 16.35.8008)", ""))
+	r.Checks = append(r.Checks, finding("HOST-PNIC-CVE-018", "esx-01", checks.Warn,
+		"vmnic2: firmware 16.35.4030: CVE-2025-23351 (9.0, code execution on the card, fixed in "+
+			"16.35.8002), CVE-2025-33207 (6.8, denial of service, fixed in 16.35.8008)", ""))
 	return r
 }
 
 // A wide screen has a row for each pair, and below it the explanation of a bad figure.
 func TestWideScreens(t *testing.T) {
-	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(), "hostile": hostile(), "class": classed()} {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(),
+		"hostile": hostile(), "class": classed()} {
 		var text bytes.Buffer
 		if err := render.Screen(&text, r, theme.New(false, false, true), 162); err != nil {
 			t.Fatal(err)
@@ -215,7 +232,8 @@ func TestWideScreens(t *testing.T) {
 // The verdict has the colour of its status.
 func TestVerdictIsColoured(t *testing.T) {
 	colours := theme.New(true, false, true)
-	for want, r := range map[string]*report.Report{colours.Good.Bold(true).Render("RDMA works"): well(), colours.Bad.Render("1 change failed"): partial()} {
+	for want, r := range map[string]*report.Report{colours.Good.Bold(true).Render("RDMA works"): well(),
+		colours.Bad.Render("1 change failed"): partial()} {
 		var b bytes.Buffer
 		if err := render.Terminal(&b, r, colours); err != nil {
 			t.Fatal(err)

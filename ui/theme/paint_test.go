@@ -22,7 +22,8 @@ var lines = []string{
 	"20261128-212157-pvrdma-wwnl  done     pvrdma  https://vc/sdk",
 	"21:22:03  FAILED      vm-03: power on: no memory",
 	"vm-01     .######===========...............................  off for 1m35s",
-	"esx-01  vmnic2  b8:59:9f:00:00:02  100G   thedriver   vmrdma0  v1,v2  -         -           yes       RoCE v2 (vmrdma0), 100G, link up, free",
+	"esx-01  vmnic2  b8:59:9f:00:00:02  100G   thedriver   vmrdma0  v1,v2  -         -           yes       RoCE v2 (vmrdma0), 100G, " +
+		"link up, free",
 	"HOST    pNIC    MAC                SPEED  DRIVER      RDMA     ROCE",
 	"", "   ", "einzeiler ohne bedeutung", "ünïcödé  wörter, die länger sind als die zeile breit ist, und noch ein paar mehr davon hinterher",
 }

@@ -106,7 +106,8 @@ func TestMarksOfStatuses(t *testing.T) {
 			t.Errorf("%q has mark %d, not %d", s, got, want)
 		}
 	}
-	for v, want := range map[perftest.Verdict]theme.Mark{perftest.VerdictPass: theme.Pass, perftest.VerdictWarn: theme.Warn, perftest.VerdictFail: theme.Fail,
+	for v, want := range map[perftest.Verdict]theme.Mark{perftest.VerdictPass: theme.Pass, perftest.VerdictWarn: theme.Warn,
+		perftest.VerdictFail:    theme.Fail,
 		perftest.VerdictUnknown: theme.Unknown, perftest.VerdictNotApplicable: theme.Skipped} {
 		if got := theme.MarkOf(v); got != want {
 			t.Errorf("%q has mark %d, not %d", v, got, want)

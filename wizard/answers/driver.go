@@ -57,7 +57,8 @@ func (c *checker) software(g GPUOpt) {
 			continue
 		}
 		if _, ok := (GPUOpt{Driver: []string{d}}).DriverFile(); !ok || path.Clean(d) != d {
-			c.bad(at, "write the path in the guests, with NVIDIA's file name: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", "%q is not a path of NVIDIA's installer", clip(d))
+			c.bad(at, "write the path in the guests, with NVIDIA's file name: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run",
+				"%q is not a path of NVIDIA's installer", clip(d))
 		} else if len(g.Driver) > 1 {
 			c.bad(at, "name the installer alone, or packages alone", "%q cannot be combined with others", clip(d))
 		}

@@ -93,7 +93,8 @@ func (d *decoder) rails(root *yaml.Node, a *Answers) {
 }
 
 // besidePVRDMA are the keys of gpudirect for GPUs in VMs with PVRDMA adapters.
-var besidePVRDMA = []string{"gpudirect.gpus", "gpudirect.nic", "gpudirect.backing", "gpudirect.mmio", "gpudirect.driver", "gpudirect.models", "gpudirect.manager"}
+var besidePVRDMA = []string{"gpudirect.gpus", "gpudirect.nic", "gpudirect.backing", "gpudirect.mmio", "gpudirect.driver",
+	"gpudirect.models", "gpudirect.manager"}
 
 // unused returns the keys in the file that differ from the default and are not used in the mode.
 func (d *decoder) unused(a *Answers) (out []string) {

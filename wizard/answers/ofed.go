@@ -23,7 +23,8 @@ type OFEDArchive struct {
 const LastOFED = "24.10"
 
 var (
-	ofedName    = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+\.\d+)-(\d+(?:\.\d+){2,3})-([a-z]+\d[a-z0-9.]*)-([a-z0-9_]+)(-ext)?\.(tgz|tar\.gz)$`)
+	ofedName = regexp.MustCompile(
+		`^MLNX_OFED_LINUX-(\d+\.\d+)-(\d+(?:\.\d+){2,3})-([a-z]+\d[a-z0-9.]*)-([a-z0-9_]+)(-ext)?\.(tgz|tar\.gz)$`)
 	docaDeb     = regexp.MustCompile(`^doca-host_(\d+(?:\.\d+)+-\d+)-\d+\.\d+-([a-z]+)(\d+)_(amd64|arm64)\.deb$`)
 	docaRPM     = regexp.MustCompile(`^doca-host-(\d+(?:\.\d+)+-\d+)_\d+\.\d+_([a-z]+)(\d+)\.(x86_64|aarch64)\.rpm$`)
 	ofedVersion = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+(?:\.\d+)*)-(\d+(?:\.\d+)*)$`)

@@ -104,8 +104,9 @@ func distance(a, b string) int {
 const secretHint = "remove it and change the secret; secrets come from a prompt, RDMA_SETUP_PASSWORD, --password-file or --password-stdin"
 
 var (
-	secretName = regexp.MustCompile(`(?i)(pass(word|wd|phrase)?$|^pw$|pwd$|secret|token|private[-_ ]?key|api[-_ ]?key|access[-_ ]?key|credential|ssh[-_ ]?key$)`)
-	userInfo   = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s@]*:[^/\s@]*@`)
+	secretName = regexp.MustCompile(
+		`(?i)(pass(word|wd|phrase)?$|^pw$|pwd$|secret|token|private[-_ ]?key|api[-_ ]?key|access[-_ ]?key|credential|ssh[-_ ]?key$)`)
+	userInfo = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s@]*:[^/\s@]*@`)
 )
 
 func secretKey(key string) bool { return secretName.MatchString(key) }

@@ -126,7 +126,8 @@ func (a *Answers) onRails(ip Address) []Adapter {
 		if r.Network.IsValid() && r.Network.Addr().Is4() {
 			base, bits = number(r.Network.Masked().Addr()), r.Network.Bits()
 		}
-		out[i].IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{byte((base + host) >> 24), byte((base + host) >> 16), byte((base + host) >> 8), byte(base + host)}), bits)
+		out[i].IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{byte((base + host) >> 24), byte((base + host) >> 16),
+			byte((base + host) >> 8), byte(base + host)}), bits)
 	}
 	return out
 }

@@ -51,7 +51,8 @@ func TestRails(t *testing.T) {
 		t.Error(got)
 	}
 	one := a.ForRail(1)
-	if one.Switch.Name != "RDMA-DVS-2" || one.NIC.Device != "0000:3b:00.1" || one.SRIOV.VFs != 7 || networks(one, one.VMs[0]) != "rail-2=192.168.51.11/24@RDMA-PG-2" {
+	if one.Switch.Name != "RDMA-DVS-2" || one.NIC.Device != "0000:3b:00.1" || one.SRIOV.VFs != 7 ||
+		networks(one, one.VMs[0]) != "rail-2=192.168.51.11/24@RDMA-PG-2" {
 		t.Errorf("%+v", one)
 	}
 	if one = a.ForRail(0); len(one.VMs) != 1 || one.VMs[0].Name != a.VMs[0].Name {
@@ -69,7 +70,8 @@ func TestRails(t *testing.T) {
 // A list of one rail is another notation of nic and switch.
 func TestOneRailIsNICAndSwitch(t *testing.T) {
 	old := loaded(t, "mode: pvrdma\nnic: {speed: 100G}\nswitch: {mtu: 4200}\nvms: [{name: vm-01, ip: 192.168.50.11/24}]\n")
-	one := loaded(t, "mode: pvrdma\nrails: [{name: fast, nic: {speed: 100G}, switch: {mtu: 4200}}]\nvms: [{name: vm-01, ip: 192.168.50.11/24}]\n")
+	one := loaded(t,
+		"mode: pvrdma\nrails: [{name: fast, nic: {speed: 100G}, switch: {mtu: 4200}}]\nvms: [{name: vm-01, ip: 192.168.50.11/24}]\n")
 	if one.ForRail(0) != one || len(old.AllRails()) != 1 {
 		t.Error("with one rail the answers are those of the rail")
 	}
@@ -92,7 +94,8 @@ func TestRailsLoadAsTheyWereSaved(t *testing.T) {
 	}
 	a.NIC = answers.NIC{Device: "vmnic7"} // as the wizard does
 	b.Reset()
-	if err := answers.Save(&b, a); err != nil || loaded(t, b.String()).AllRails()[0].NIC.Device != "vmnic7" || a.ForRail(0).NIC.Device != "vmnic7" {
+	if err := answers.Save(&b, a); err != nil || loaded(t, b.String()).AllRails()[0].NIC.Device != "vmnic7" ||
+		a.ForRail(0).NIC.Device != "vmnic7" {
 		t.Errorf("%v: NIC is not that of the first rail\n%s", err, b.String())
 	}
 	for _, key := range []string{"\nnic:", "\nswitch:"} {
@@ -109,24 +112,33 @@ func TestWrongRails(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"nic beside rails":    {"mode: pvrdma\nnic: {speed: 100G}\nrails: [{name: a}]\n", "f.yaml:2:6: nic: cannot be combined with rails"},
 		"switch beside rails": {"mode: pvrdma\nrails: [{name: a}]\nswitch: {mtu: 9000}\n", "f.yaml:3:9: switch: cannot be combined with rails"},
-		"whole cards":         {strings.Replace(rails("{name: a}", "{name: b}"), "pvrdma", "gpudirect", 1), "rails[0].nic.device: \"\": with several rails a whole card can only be identified by its PCI address"},
-		"no name":             {rails("{nic: {speed: 100G}}"), "rails[0].name: is missing"},
-		"a name twice":        {rails("{name: a}", "{name: a}"), `f.yaml:4:12: rails[1].name: "a" is also used by rails[0]`},
-		"a switch twice":      {rails("{name: a, switch: {name: S}}", "{name: b, switch: {name: S}}"), `rails[1].switch.name: "S" is also used by rails[0]`},
-		"a device twice":      {rails("{name: a, nic: {device: vmnic2}}", "{name: b, nic: {device: vmnic2}}"), `rails[1].nic.device: "vmnic2" is also used by rails[0]`},
+		"whole cards": {strings.Replace(rails("{name: a}", "{name: b}"), "pvrdma", "gpudirect", 1),
+			"rails[0].nic.device: \"\": with several rails a whole card can only be identified by its PCI address"},
+		"no name":      {rails("{nic: {speed: 100G}}"), "rails[0].name: is missing"},
+		"a name twice": {rails("{name: a}", "{name: a}"), `f.yaml:4:12: rails[1].name: "a" is also used by rails[0]`},
+		"a switch twice": {rails("{name: a, switch: {name: S}}", "{name: b, switch: {name: S}}"),
+			`rails[1].switch.name: "S" is also used by rails[0]`},
+		"a device twice": {rails("{name: a, nic: {device: vmnic2}}", "{name: b, nic: {device: vmnic2}}"),
+			`rails[1].nic.device: "vmnic2" is also used by rails[0]`},
 		"a MAC twice": {rails(`{name: a, nic: {macs: {h: "0c:42:a1:00:00:01"}}}`, `{name: b, nic: {macs: {h: "0c:42:a1:00:00:01"}}}`),
 			`rails[1].nic.macs{h}: "0c:42:a1:00:00:01" is also used by rails[0]`},
-		"an unknown key":       {rails("{name: a, swich: {}}"), "rails[0].swich: unknown key"},
-		"too many VFs":         {rails("{name: a, sriov: {vfs: 128}}"), "rails[0].sriov.vfs: 128 is not between 0 and 127"},
-		"a slot":               {rails("{name: a, nic: {slot: left}}"), `rails[0].nic.slot: "left" is not a PCI slot`},
-		"a node":               {rails("{name: a, nic: {numa: x}}"), `rails[0].nic.numa: "x" is not a NUMA node`},
-		"a network":            {rails("{name: a}", "{name: b, network: 192.168.51.7/24}"), "rails[1].network: 192.168.51.7/24 is not an IPv4 network"},
-		"an unknown rail":      {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{rail: rail-3, ip: 10.1.0.2/24}]}]\n", `vms[0].adapters[0].rail: "rail-3" is none of the rails`},
-		"no rail":              {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{ip: 10.1.0.2/24}]}]\n", "vms[0].adapters[0].rail: the rail is missing"},
-		"a rail without rails": {"mode: pvrdma\nvms: [{name: v, adapters: [{rail: a, ip: 10.1.0.2/24}]}]\n", `vms[0].adapters[0].rail: "a": the answers have no rails`},
-		"an adapter on another rail's port group": {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{rail: rail-1, portgroup: RDMA-PG-2, ip: 10.1.0.2/24}]}]\n",
+		"an unknown key": {rails("{name: a, swich: {}}"), "rails[0].swich: unknown key"},
+		"too many VFs":   {rails("{name: a, sriov: {vfs: 128}}"), "rails[0].sriov.vfs: 128 is not between 0 and 127"},
+		"a slot":         {rails("{name: a, nic: {slot: left}}"), `rails[0].nic.slot: "left" is not a PCI slot`},
+		"a node":         {rails("{name: a, nic: {numa: x}}"), `rails[0].nic.numa: "x" is not a NUMA node`},
+		"a network": {rails("{name: a}", "{name: b, network: 192.168.51.7/24}"),
+			"rails[1].network: 192.168.51.7/24 is not an IPv4 network"},
+		"an unknown rail": {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{rail: rail-3, ip: 10.1.0.2/24}]}]\n",
+			`vms[0].adapters[0].rail: "rail-3" is none of the rails`},
+		"no rail": {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{ip: 10.1.0.2/24}]}]\n",
+			"vms[0].adapters[0].rail: the rail is missing"},
+		"a rail without rails": {"mode: pvrdma\nvms: [{name: v, adapters: [{rail: a, ip: 10.1.0.2/24}]}]\n",
+			`vms[0].adapters[0].rail: "a": the answers have no rails`},
+		"an adapter on another rail's port group": {rails("{name: rail-1}", "{name: rail-2}") +
+			"vms: [{name: v, adapters: [{rail: rail-1, portgroup: RDMA-PG-2, ip: 10.1.0.2/24}]}]\n",
 			`vms[0].adapters[0].portgroup: "RDMA-PG-2" belongs to the rail rail-2`},
-		"a number too large for the network": {rails("{name: rail-1}", "{name: rail-2, network: 10.1.0.0/28}") + "vms: [{name: v, ip: 192.168.50.99/24}]\n",
+		"a number too large for the network": {rails("{name: rail-1}", "{name: rail-2, network: 10.1.0.0/28}") +
+			"vms: [{name: v, ip: 192.168.50.99/24}]\n",
 			"vms[0].ip: its number does not fit into 10.1.0.0/28 of rail-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +158,8 @@ func TestOpenNIC(t *testing.T) {
 	if !(answers.NIC{}).Open() || !(answers.NIC{MACs: map[string]answers.MAC{}}).Open() {
 		t.Error("an empty description is not open")
 	}
-	for _, n := range []answers.NIC{{Speed: 100000}, {MACs: map[string]answers.MAC{"h": "0c:42:a1:00:00:01"}}, {Driver: "nic_driver"}, {Device: "vmnic2"},
+	for _, n := range []answers.NIC{{Speed: 100000}, {MACs: map[string]answers.MAC{"h": "0c:42:a1:00:00:01"}}, {Driver: "nic_driver"},
+		{Device: "vmnic2"},
 		{Slot: "0000:3b:00"}, {NUMA: "0"}, {Position: 1}} {
 		if n.Open() {
 			t.Errorf("%+v is open", n)

@@ -19,8 +19,10 @@ var comparePrefix = cmp.Options{
 }
 
 // words are values that are difficult for YAML, shells and people.
-var words = []string{"esx-01.example.com", "a b", "true", "no", "null", "~", "123", "1e3", "0x1f", "- x", "a: b", "#c", "x #y", `q"u'o`, "$(reboot)",
-	"`id`", "ünï ☃", "tab\there", "new\nline", "\u2028", "\u0085", "\x1b[31m", "'", `"`, "|", ">", "%2f", "@x", "*a", "&a", "!t", "{x", "[x", "2026-01-02", "0c:42", "=", "<<", "\u202eabc", "\ufeff", " lead", "trail "}
+var words = []string{"esx-01.example.com", "a b", "true", "no", "null", "~", "123", "1e3", "0x1f", "- x", "a: b", "#c", "x #y", `q"u'o`,
+	"$(reboot)",
+	"`id`", "ünï ☃", "tab\there", "new\nline", "\u2028", "\u0085", "\x1b[31m", "'", `"`, "|", ">", "%2f", "@x", "*a", "&a", "!t", "{x", "[x",
+	"2026-01-02", "0c:42", "=", "<<", "\u202eabc", "\ufeff", " lead", "trail "}
 
 func pick(r *rand.Rand) string { return words[r.IntN(len(words))] + fmt.Sprint(r.IntN(1000)) }
 
@@ -66,7 +68,8 @@ func random(r *rand.Rand) *answers.Answers {
 		} else {
 			v.IP.Prefix = ip
 		}
-		v.Guest.Address, v.Guest.Port, v.Guest.User = []string{"", "guest.example", "fd00::2"}[r.IntN(3)], 1+r.IntN(65535), []string{"", "ubuntu"}[r.IntN(2)]
+		v.Guest.Address, v.Guest.Port, v.Guest.User = []string{"", "guest.example", "fd00::2"}[r.IntN(3)], 1+r.IntN(65535),
+			[]string{"", "ubuntu"}[r.IntN(2)]
 		if yes := true; r.IntN(3) == 0 {
 			v.Guest.Install, v.Guest.Persist, v.Guest.Manage = new(bool), &yes, &yes
 		} else if r.IntN(3) == 0 && a.Mode != answers.GPUDirect {
@@ -121,7 +124,8 @@ func TestSavedFileExplainsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"\n# yaml-language-server: $schema=", "mtu: 9000 # bytes", "# What rdma-setup may change inside guests.", "vmknic: vmk0 #", "name: a #"} {
+	for _, want := range []string{"\n# yaml-language-server: $schema=", "mtu: 9000 # bytes", "# What rdma-setup may change inside guests.",
+		"vmknic: vmk0 #", "name: a #"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -158,7 +162,8 @@ func FuzzLoad(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	for _, s := range []string{"", "a: &a [*a]", "mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1/24}]", "mode: sriov\nnic: {macs: {'a}b': '0c:42:a1:00:00:01'}}", "? {a: b}\n: c", "\xff\xfea", "mode: pvrdma\nswitch: {? x}"} {
+	for _, s := range []string{"", "a: &a [*a]", "mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1/24}]",
+		"mode: sriov\nnic: {macs: {'a}b': '0c:42:a1:00:00:01'}}", "? {a: b}\n: c", "\xff\xfea", "mode: pvrdma\nswitch: {? x}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -76,7 +76,8 @@ func TestSchemaIsTheOneInAssets(t *testing.T) {
 
 func TestExamplesLoadAndFitTheSchema(t *testing.T) {
 	schema := compile(t)
-	for name, mode := range map[string]answers.Mode{"pvrdma": answers.PVRDMA, "sriov": answers.SRIOV, "gpudirect": answers.GPUDirect, "rails": answers.SRIOV} {
+	for name, mode := range map[string]answers.Mode{"pvrdma": answers.PVRDMA, "sriov": answers.SRIOV, "gpudirect": answers.GPUDirect,
+		"rails": answers.SRIOV} {
 		text, err := assets.Example(name)
 		if err != nil {
 			t.Fatal(err)

@@ -144,7 +144,8 @@ func (c *checker) vcenter(v VCenter) {
 		}
 	}
 	if sha1Thumbprint.MatchString(v.Thumbprint) {
-		c.bad("vcenter.thumbprint", "read the SHA-256 one with: openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256",
+		c.bad("vcenter.thumbprint",
+			"read the SHA-256 one with: openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256",
 			"is a SHA-1 thumbprint, which is not accepted")
 	} else if v.Thumbprint != "" && !thumbprint.MatchString(v.Thumbprint) {
 		c.bad("vcenter.thumbprint", "", "%q is not a thumbprint", clip(v.Thumbprint))
@@ -175,7 +176,8 @@ func (c *checker) hosts(a *Answers) {
 }
 
 // imageName matches a docker reference with a tag or digest: without either it may be another image tomorrow.
-var imageName = regexp.MustCompile(`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})$`)
+var imageName = regexp.MustCompile(
+	`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})$`)
 
 func (c *checker) container(o Container) {
 	for path, name := range map[string]string{"container.image": o.Image, "container.base": o.Base} {
@@ -255,7 +257,8 @@ func (c *checker) objectName(s, path string) {
 		c.bad(path, "vSphere allows up to 80 characters", "is too long")
 	case strings.ContainsFunc(s, unicode.IsControl):
 		c.bad(path, "write a name without control characters", "%q is not a valid name", clip(s))
-	case slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }), func(part string) bool { return part == "." || part == ".." }):
+	case slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }),
+		func(part string) bool { return part == "." || part == ".." }):
 		// vSphere keeps a slash in a name as %2f (vSphere Web Services API, ManagedEntity.name), so a name may contain one.
 		c.bad(path, "write a name, not a path", "%q is a path", clip(s))
 	case strings.TrimSpace(s) != s:

@@ -29,9 +29,11 @@ func (c *checker) vms(a *Answers) {
 		}
 		switch {
 		case !v.Guest.Managed() && (v.Guest.Install != nil || v.Guest.Persist != nil):
-			c.bad(path+".guest", "remove install and persist, or set manage to true", "nothing is installed or made persistent in a guest with manage: false")
+			c.bad(path+".guest", "remove install and persist, or set manage to true",
+				"nothing is installed or made persistent in a guest with manage: false")
 		case !v.Guest.Managed() && a.Mode == GPUDirect:
-			c.bad(path+".guest.manage", "set up the guest too, or choose another mode", "false is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
+			c.bad(path+".guest.manage", "set up the guest too, or choose another mode",
+				"false is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
 		}
 		switch {
 		case !v.Guest.Managed() && !v.IP.Given() && len(v.Adapters) == 0:
@@ -48,7 +50,8 @@ func (c *checker) vms(a *Answers) {
 			for _, n := range a.Networks(v) {
 				c.address(n.IP.Prefix, path+".ip", v, owner)
 				if net := a.RailOf(n).Network; a.Several() && net.IsValid() && n.Rail != a.Rails[0].Name && !net.Contains(n.IP.Addr()) {
-					c.bad(path+".ip", "write adapters with an address for each rail, or take a larger rails[].network", "its number does not fit into %s of %s", net, n.Rail)
+					c.bad(path+".ip", "write adapters with an address for each rail, or take a larger rails[].network",
+						"its number does not fit into %s of %s", net, n.Rail)
 				}
 			}
 		}
@@ -164,13 +167,15 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 		owner[ip] = strings.TrimSuffix(path, ".ip")
 	}
 	if v.Guest.Address == ip.String() {
-		c.bad(path, "write another address for SSH: the interface that is set up cannot be used to reach the guest", "%s is the guest's own address for SSH", ip)
+		c.bad(path, "write another address for SSH: the interface that is set up cannot be used to reach the guest",
+			"%s is the guest's own address for SSH", ip)
 	}
 }
 
 // special returns why no machine can have an address.
 func special(ip netip.Addr) bool {
-	return ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() ||
+		ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
 func broadcast(p netip.Prefix) netip.Addr {
@@ -199,7 +204,8 @@ func (c *checker) ofed(a *Answers) {
 	switch {
 	case len(a.Guest.OFED) == 0:
 	case a.Mode == PVRDMA:
-		c.bad("guest.ofed", "remove it: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not support PVRDMA")
+		c.bad("guest.ofed", "remove it: the distribution's rdma-core has what PVRDMA needs",
+			"is not for mode pvrdma: the libraries of MLNX_OFED do not support PVRDMA")
 	case !a.Guest.Install:
 		c.bad("guest.ofed", "set guest.install to true, or remove guest.ofed", "cannot be installed while guest.install is false")
 	}
@@ -251,7 +257,8 @@ func (c *checker) gpus(a *Answers) {
 		g := a.GPUDirect.GPUs[vm]
 		switch {
 		case g.Group != "" && (g.Profile != "" || g.Count != 0 || len(g.Whole) > 0):
-			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds", "cannot be combined with other GPUs")
+			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds",
+				"cannot be combined with other GPUs")
 		case strings.ContainsFunc(g.Group, func(r rune) bool { return r <= ' ' || r > '~' }):
 			c.bad(path+".group", "write a vendor device group as rdma-setup discover lists it", "%q is not a vendor device group", clip(g.Group))
 		case g.Profile == "" && g.Count != 0:

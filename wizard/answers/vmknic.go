@@ -117,7 +117,8 @@ func (k VMKNic) Creates(host string) bool { return k.Create != nil && k.Names[ho
 
 // noMachines are the networks whose addresses no machine can have: this network, loopback, link-local, multicast and reserved
 // addresses (IANA, "IPv4 Special-Purpose Address Registry").
-var noMachines = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
+var noMachines = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3")}
 
 // vmkCreate checks the settings for creating vmknics.

@@ -61,7 +61,8 @@ func (r *runner) withWaits(nodes []*node, p *plan.Plan) []*node {
 	var waits []*node
 	for _, c := range r.awaited(p) {
 		closed := slices.ContainsFunc(nodes, func(n *node) bool {
-			return n.closes && n.around.inherited && n.target == machine(c.Target) && (c.Target.Type == backends.TypeGuest || n.around.Kind == backends.BracketReboot)
+			return n.closes && n.around.inherited && n.target == machine(c.Target) &&
+				(c.Target.Type == backends.TypeGuest || n.around.Kind == backends.BracketReboot)
 		})
 		if !closed {
 			waits = append(waits, &node{id: waitID(c.Target), target: c.Target, title: "wait until it answers", wait: true, most: c.Await})

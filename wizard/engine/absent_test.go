@@ -57,7 +57,8 @@ func deadHost(t *testing.T, back <-chan struct{}) (w *World, jb engine.Job, wish
 		}
 		p.Changes = slices.DeleteFunc(p.Changes, func(c plan.Change) bool { return c.Target == dead })
 		p.Brackets = slices.DeleteFunc(p.Brackets, func(b plan.Bracket) bool { return b.Target == dead })
-		p.Conflicts = append(p.Conflicts, plan.Refusal{Target: dead, Why: "it does not answer", Kind: backends.KindUnreachable, Await: 30 * time.Minute})
+		p.Conflicts = append(p.Conflicts, plan.Refusal{Target: dead, Why: "it does not answer", Kind: backends.KindUnreachable,
+			Await: 30 * time.Minute})
 		return p, nil
 	}
 	jb.Return = func(ctx context.Context, _ backends.Ref) error {
@@ -93,10 +94,11 @@ func TestADeadHostHoldsOnlyItself(t *testing.T) {
 		status engine.Status
 		took   time.Duration
 	}{
-		"comes back":         {after: 10 * time.Minute, status: engine.StatusDone, took: 10 * time.Minute},
-		"never":              {status: engine.StatusPartial, took: 30 * time.Minute},
-		"the operator's own": {change: func(jb *engine.Job) { jb.Limits.Operation = time.Minute }, status: engine.StatusPartial, took: time.Minute},
-		"not waited for":     {change: func(jb *engine.Job) { jb.SkipUnreachable = true }, status: engine.StatusPartial},
+		"comes back": {after: 10 * time.Minute, status: engine.StatusDone, took: 10 * time.Minute},
+		"never":      {status: engine.StatusPartial, took: 30 * time.Minute},
+		"the operator's own": {change: func(jb *engine.Job) { jb.Limits.Operation = time.Minute }, status: engine.StatusPartial,
+			took: time.Minute},
+		"not waited for": {change: func(jb *engine.Job) { jb.SkipUnreachable = true }, status: engine.StatusPartial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,7 +156,8 @@ func TestWaitForADeadHostCanBeEnded(t *testing.T) {
 	}{
 		"stop": {func(_ *testing.T, _ *engine.Job, stop chan struct{}) { close(stop) }, engine.StatusInterrupted},
 		"skip": {func(t *testing.T, jb *engine.Job, _ chan struct{}) {
-			for _, c := range []engine.Control{{Do: engine.ControlPause, By: "me"}, {Do: engine.ControlSkip, By: "me", Target: backends.HostRef("esx-02")}, {Do: engine.ControlContinue, By: "me"}} {
+			for _, c := range []engine.Control{{Do: engine.ControlPause, By: "me"},
+				{Do: engine.ControlSkip, By: "me", Target: backends.HostRef("esx-02")}, {Do: engine.ControlContinue, By: "me"}} {
 				if _, err := jb.Remote.Ask(t.Context(), c); err != nil {
 					t.Errorf("%s: %v", c.Do, err)
 				}

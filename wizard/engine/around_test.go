@@ -241,7 +241,8 @@ func TestLateValueFollowsFromWhatIsRead(t *testing.T) {
 	card := setting(h, backends.KindFirmware, "0000:3b:00.0")
 	want := backends.ValueOf(map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P2": "2"})
 	for name, c := range map[string]struct{ is, then map[string]string }{
-		"raised":              {map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "LINK_TYPE_P2": "1"}, map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P2": "2"}},
+		"raised": {map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "LINK_TYPE_P2": "1"},
+			map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P2": "2"}},
 		"64 is never lowered": {map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "64"}, map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "64"}},
 	} {
 		w := NewWorld()

@@ -47,7 +47,8 @@ func (d *operation) openUp(ctx context.Context, b *bracket) outcome {
 		o.state = NodeFailed
 	}
 	o.journal = d.append(journal.Record{
-		Type: journal.TypeOpened, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+		Type: journal.TypeOpened, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), OK: o.err == nil, Err: text(o.err),
+		Hint: backends.HintOf(o.err),
 	})
 	return o
 }

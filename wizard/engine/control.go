@@ -58,9 +58,11 @@ func (r *Remote) Ask(ctx context.Context, c Control) (text string, err error) {
 	select {
 	case r.asks <- ask{c, back}:
 	case <-r.over:
-		return "", backends.Errorf(backends.KindRefused, "", "Run rdma-setup resume to try again what failed.", "the changes of this run have ended")
+		return "", backends.Errorf(backends.KindRefused, "", "Run rdma-setup resume to try again what failed.",
+			"the changes of this run have ended")
 	case <-ctx.Done():
-		return "", backends.Errorf(backends.KindTransient, "", "Try again while steps are running.", "the run is reading the inventory and has not answered: %w", ctx.Err())
+		return "", backends.Errorf(backends.KindTransient, "", "Try again while steps are running.",
+			"the run is reading the inventory and has not answered: %w", ctx.Err())
 	}
 	a := <-back
 	return a.text, a.err
@@ -239,7 +241,8 @@ func (s *stage) retry(c Control) (string, func(), error) {
 		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "%s: no step has failed", c.Target)
 	}
 	if later && s.job.Replan == nil {
-		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "Run rdma-setup resume when the run has ended.", "%s: it would have to go out of service again", c.Target)
+		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "Run rdma-setup resume when the run has ended.",
+			"%s: it would have to go out of service again", c.Target)
 	}
 	if later {
 		return c.Target.String() + " goes out of service again for it: tried again after this stage", func() {

@@ -19,7 +19,8 @@ import (
 
 // controlled runs a job in a bubble in which every bracket takes a second, and passes its Remote to operate. The bubble fails the
 // test if anything of the run is left when it has ended.
-func controlled(t *testing.T, w *World, wishes []Wish, limits engine.Limits, operate func(*engine.Remote)) (engine.Result, *recorder, *journal.Journal) {
+func controlled(t *testing.T, w *World, wishes []Wish, limits engine.Limits,
+	operate func(*engine.Remote)) (engine.Result, *recorder, *journal.Journal) {
 	t.Helper()
 	jb, j := fresh(t, w, wishes)
 	var rec recorder
@@ -34,7 +35,8 @@ func controlled(t *testing.T, w *World, wishes []Wish, limits engine.Limits, ope
 		t.Errorf("the run: %v", err)
 	}
 	<-over
-	if _, err := jb.Remote.Ask(t.Context(), engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindRefused || !strings.Contains(backends.HintOf(err), "resume") {
+	if _, err := jb.Remote.Ask(t.Context(), engine.Control{Do: engine.ControlPause}); backends.KindOf(err) != backends.KindRefused ||
+		!strings.Contains(backends.HintOf(err), "resume") {
 		t.Errorf("a control after the end: %v", err)
 	}
 	_ = j.Close() // inside the bubble
@@ -140,7 +142,8 @@ func TestSkipLeavesATargetToResume(t *testing.T) {
 		res, _, j := controlled(t, w, wishes, engine.Limits{Parallel: 1}, func(r *engine.Remote) {
 			time.Sleep(500 * time.Millisecond)
 			ask(t, r, engine.ControlSkip, last)
-			if _, err := r.Ask(t.Context(), engine.Control{Do: engine.ControlSkip, Target: last, By: "anna"}); backends.KindOf(err) != backends.KindRefused {
+			if _, err := r.Ask(t.Context(), engine.Control{Do: engine.ControlSkip, Target: last,
+				By: "anna"}); backends.KindOf(err) != backends.KindRefused {
 				t.Errorf("a second skip: %v", err)
 			}
 		})
@@ -175,7 +178,8 @@ func TestRetry(t *testing.T) {
 		id   string
 		says string
 	}{
-		"of a step while the target is in service is at once":        {setting(backends.HostRef("esx-01"), backends.KindOption, "x").ID(), "tried again when the run is continued"},
+		"of a step while the target is in service is at once": {setting(backends.HostRef("esx-01"), backends.KindOption, "x").ID(),
+			"tried again when the run is continued"},
 		"of a step while the target is down is after this stage":     {firmwareID("esx-01"), "after this stage"},
 		"of the last target, and the waves that it stopped, goes on": {firmwareID("esx-02"), "after this stage"},
 	} {

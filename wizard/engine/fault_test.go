@@ -171,7 +171,8 @@ func TestPanicIsAnError(t *testing.T) {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
 	got := node(t, res, optionID("esx-001")).Err
-	if got == nil || !strings.Contains(got.Error(), "panic: runtime error: index out of range") || !strings.Contains(got.Error(), "fault_test.go:") {
+	if got == nil || !strings.Contains(got.Error(), "panic: runtime error: index out of range") ||
+		!strings.Contains(got.Error(), "fault_test.go:") {
 		t.Errorf("error: %v", got)
 	}
 }
@@ -256,7 +257,8 @@ func TestInvalidValueFailsOnlyItsChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := node(t, res, optionID("esx-001")); n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "cannot be represented") || len(w.Calls("set")) != 0 {
+	if n := node(t, res, optionID("esx-001")); n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "cannot be represented") ||
+		len(w.Calls("set")) != 0 {
 		t.Errorf("%s, %v, %d sets", n.State, n.Err, len(w.Calls("set")))
 	}
 }

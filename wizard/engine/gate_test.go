@@ -18,7 +18,8 @@ func crowded() plan.Plan {
 	p := plan.Plan{Changes: []plan.Change{change(setting(h, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID())}}
 	for _, name := range []string{"vm-01", "vm-02"} {
 		v := backends.VMRef(name)
-		power := plan.Bracket{Kind: backends.BracketVMPower, Target: v, Effect: plan.VMPowerCycle, Leave: val("on"), Around: []string{reboot.ID()}}
+		power := plan.Bracket{Kind: backends.BracketVMPower, Target: v, Effect: plan.VMPowerCycle, Leave: val("on"),
+			Around: []string{reboot.ID()}}
 		p.Brackets = append(p.Brackets, power)
 		p.Changes = append(p.Changes, change(setting(v, backends.KindMemory, ""), backends.Absent, val(1), power.ID()))
 	}

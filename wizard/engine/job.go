@@ -220,12 +220,13 @@ type Event struct {
 	Found   *backends.Value    `json:"found,omitempty"`
 	Elapsed time.Duration      `json:"elapsed,omitempty"` // nanoseconds
 	Nodes   []NodeInfo         `json:"nodes,omitempty"`
-	First   bool               `json:"first,omitempty"` // EventPlanned only: an attempt begins, either the run itself or its resume or rollback
-	Run     string             `json:"run,omitempty"`
-	Status  Status             `json:"status,omitempty"`  // EventResult only
-	Waits   string             `json:"waits,omitempty"`   // EventWaiting only
-	Control *Control           `json:"control,omitempty"` // EventControl only
-	Left    time.Duration      `json:"left,omitempty"`    // EventForecast only, nanoseconds
+	// EventPlanned only: an attempt begins, either the run itself or its resume or rollback
+	First   bool          `json:"first,omitempty"`
+	Run     string        `json:"run,omitempty"`
+	Status  Status        `json:"status,omitempty"`  // EventResult only
+	Waits   string        `json:"waits,omitempty"`   // EventWaiting only
+	Control *Control      `json:"control,omitempty"` // EventControl only
+	Left    time.Duration `json:"left,omitempty"`    // EventForecast only, nanoseconds
 }
 
 // A NodeInfo announces one node of a stage.

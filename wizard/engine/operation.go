@@ -120,9 +120,10 @@ func (d *operation) change(ctx context.Context) []outcome {
 			d.to[i], a.err = plan.Resolve(*c, a.value)
 		}
 		if r, ok := backends.As[backends.Resolver](setter); ok && a.err == nil {
-			d.to[i], a.err = guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "find what "+n.id+" names", func(ctx context.Context) (backends.Value, error) {
-				return r.Resolve(ctx, c.Setting, d.to[i])
-			})
+			d.to[i], a.err = guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "find what "+n.id+" names",
+				func(ctx context.Context) (backends.Value, error) {
+					return r.Resolve(ctx, c.Setting, d.to[i])
+				})
 		}
 		switch {
 		case a.err != nil:
@@ -174,10 +175,11 @@ func (d *operation) keepAside(ctx context.Context, n *node, to backends.Value) (
 	if earlier.kept != nil && earlier.to == to {
 		return earlier.kept, nil
 	}
-	now, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "record the current state", func(ctx context.Context) (backends.Kept, error) {
-		now, err := k.Keep(ctx, n.change.Setting, to)
-		return now, cmp.Or(err, now.Err())
-	})
+	now, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "record the current state",
+		func(ctx context.Context) (backends.Kept, error) {
+			now, err := k.Keep(ctx, n.change.Setting, to)
+			return now, cmp.Or(err, now.Err())
+		})
 	if err == nil && earlier.kept != nil {
 		now = earlier.kept.With(now)
 	}
@@ -196,10 +198,11 @@ func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []
 		if was == nil {
 			continue
 		}
-		left, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "observe "+n.id, func(ctx context.Context) (backends.Kept, error) {
-			left, err := keeper.Observe(ctx, n.change.Setting, was.Bare())
-			return left, cmp.Or(err, left.Err())
-		})
+		left, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "observe "+n.id,
+			func(ctx context.Context) (backends.Kept, error) {
+				left, err := keeper.Observe(ctx, n.change.Setting, was.Bare())
+				return left, cmp.Or(err, left.Err())
+			})
 		if err == nil {
 			left = left.Bare()
 			out[k] = &left
@@ -260,9 +263,11 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 		case o.found != nil:
 			o.err = backends.Errorf(backends.KindPermanent, n.target.Name, "", "%s: it was accepted, but reads back as %s", n.title, *o.found)
 		case back != nil:
-			o.err = backends.Errorf(backends.KindOf(back[k].err), n.target.Name, "Run rdma-setup resume.", "%s: it was accepted, but cannot be read back: %w", n.title, back[k].err)
+			o.err = backends.Errorf(backends.KindOf(back[k].err), n.target.Name, "Run rdma-setup resume.",
+				"%s: it was accepted, but cannot be read back: %w", n.title, back[k].err)
 		default:
-			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: interrupted before it was read back", n.title)
+			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: interrupted before it was read back",
+				n.title)
 		}
 		o.state = NodeDone
 		if o.err != nil {
@@ -289,13 +294,14 @@ func (d *operation) read(ctx context.Context, setter backends.Setter, which []in
 			values []backends.Value
 			errs   []error
 		}
-		a, err := guard(ctx, d.limits.Operation, d.limits.Grace, ss[0].Target.Name, "read "+string(ss[0].Kind), func(ctx context.Context) (answers, error) {
-			values, errs := many.ReadMany(ctx, ss)
-			if len(values) != len(ss) || len(errs) != len(ss) {
-				return answers{}, fmt.Errorf("%d values and %d errors for %d settings", len(values), len(errs), len(ss))
-			}
-			return answers{values, errs}, nil
-		})
+		a, err := guard(ctx, d.limits.Operation, d.limits.Grace, ss[0].Target.Name, "read "+string(ss[0].Kind),
+			func(ctx context.Context) (answers, error) {
+				values, errs := many.ReadMany(ctx, ss)
+				if len(values) != len(ss) || len(errs) != len(ss) {
+					return answers{}, fmt.Errorf("%d values and %d errors for %d settings", len(values), len(errs), len(ss))
+				}
+				return answers{values, errs}, nil
+			})
 		for k := range out {
 			if err != nil {
 				out[k].err = err

@@ -86,9 +86,10 @@ func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backen
 	if r.job.Busy == nil || len(targets) == 0 {
 		return nil, nil
 	}
-	return guard(ctx, r.limits.Bracket, r.limits.Grace, "", "read the tasks of other users", func(ctx context.Context) (map[backends.Ref]error, error) {
-		return r.job.Busy(ctx, targets)
-	})
+	return guard(ctx, r.limits.Bracket, r.limits.Grace, "", "read the tasks of other users",
+		func(ctx context.Context) (map[backends.Ref]error, error) {
+			return r.job.Busy(ctx, targets)
+		})
 }
 
 // mine refuses to take a VM or host out of service that someone else has moved since the plan was made, or is using.
@@ -97,7 +98,8 @@ func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) 
 		return nil
 	}
 	if !b.From.IsAbsent() && b.Round < 2 && elsewhere(b.From, state) {
-		return backends.Errorf(backends.KindConflict, b.Target.Name, "Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
+		return backends.Errorf(backends.KindConflict, b.Target.Name,
+			"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
 			"%s: changed since the plan was made: it was %s and is %s", plan.OpenTitle(b.Bracket), b.From, state)
 	}
 	if b.Kind == backends.BracketSSH {
@@ -137,9 +139,10 @@ func (d *operation) grounds(ctx context.Context, n *node, failure error) string 
 }
 
 func (r *runner) groundsOf(ctx context.Context, t backends.Ref) (string, error) {
-	return guard(ctx, r.limits.Operation, r.limits.Grace, t.Name, "read what the refusal depends on", func(ctx context.Context) (string, error) {
-		return r.job.Grounds(ctx, t)
-	})
+	return guard(ctx, r.limits.Operation, r.limits.Grace, t.Name, "read what the refusal depends on",
+		func(ctx context.Context) (string, error) {
+			return r.job.Grounds(ctx, t)
+		})
 }
 
 // spare fails, before anything is powered off, the changes of running VMs that an earlier attempt has powered off without success:
@@ -153,7 +156,8 @@ func (s *stage) spare(ctx context.Context) {
 	now := map[backends.Ref]string{}
 	for _, n := range s.nodes {
 		rec, refused := last[n.id]
-		if !refused || n.state != "" || n.change == nil || rec.To != n.change.To || !slices.ContainsFunc(n.within, func(b *bracket) bool { return b.outage() && !b.inherited }) {
+		if !refused || n.state != "" || n.change == nil || rec.To != n.change.To ||
+			!slices.ContainsFunc(n.within, func(b *bracket) bool { return b.outage() && !b.inherited }) {
 			continue
 		}
 		is, read := now[n.target]
@@ -172,7 +176,8 @@ func (s *stage) spare(ctx context.Context) {
 			hint = strings.TrimSuffix(rec.Hint, ".") + ". Add --insist to try anyway."
 		}
 		s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindRefused, n.target.Name, hint,
-			"not powered off again: %s failed in the attempt before, and nothing that it depends on has changed since (%s): %s", n.title, is, strings.TrimPrefix(rec.Err, n.target.Name+": "))})
+			"not powered off again: %s failed in the attempt before, and nothing that it depends on has changed since (%s): %s", n.title, is,
+			strings.TrimPrefix(rec.Err, n.target.Name+": "))})
 	}
 }
 

@@ -56,7 +56,8 @@ func TestReachedAfterThePlan(t *testing.T) {
 func TestVMThatOthersMovedIsSkipped(t *testing.T) {
 	vm := backends.VMRef("vm-01")
 	power := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, From: backends.ValueOf("on")}
-	p := plan.Plan{Brackets: []plan.Bracket{power}, Changes: []plan.Change{change(setting(vm, backends.KindAdapter, "PG"), backends.Absent, val("vf"), power.ID())}}
+	p := plan.Plan{Brackets: []plan.Bracket{power},
+		Changes: []plan.Change{change(setting(vm, backends.KindAdapter, "PG"), backends.Absent, val("vf"), power.ID())}}
 	for name, c := range map[string]struct {
 		state string
 		later bool
@@ -111,8 +112,9 @@ func tasksUnread(context.Context, []backends.Ref) (map[backends.Ref]error, error
 // creations are the operations that create their target. The task of a port group runs on its switch, which existed before.
 func creations() map[string]Wish {
 	return map[string]Wish{
-		"switch":     {Setting: setting(rdma, backends.KindSwitch, ""), To: val("9000")},
-		"port group": {Setting: setting(backends.PortGroupRef("rdma-pg"), backends.KindPortGroup, ""), To: val(backends.PortGroupSpec{Switch: rdma.Name})},
+		"switch": {Setting: setting(rdma, backends.KindSwitch, ""), To: val("9000")},
+		"port group": {Setting: setting(backends.PortGroupRef("rdma-pg"), backends.KindPortGroup, ""),
+			To: val(backends.PortGroupSpec{Switch: rdma.Name})},
 	}
 }
 
@@ -125,7 +127,8 @@ func killedInSet(t *testing.T, wishes []Wish) (w *World, root, run string) {
 	vm := backends.VMRef("vm-01")
 	if err := j.Append(
 		journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply},
-		journal.Record{Type: journal.TypeOpening, Node: powerID(1), Target: vm, Kind: string(backends.BracketVMPower), Prior: val("on"), To: val("on")},
+		journal.Record{Type: journal.TypeOpening, Node: powerID(1), Target: vm, Kind: string(backends.BracketVMPower), Prior: val("on"),
+			To: val("on")},
 		journal.Record{Type: journal.TypeOpened, Node: powerID(1), Target: vm, Kind: string(backends.BracketVMPower), OK: true},
 	); err != nil {
 		t.Fatal(err)
@@ -223,7 +226,8 @@ func TestTasksOfTheAttemptBeforeAreNotRead(t *testing.T) {
 				return again(ctx)
 			}
 			res, err := engine.Resume(t.Context(), jb)
-			if n := node(t, res, wish.ID()); err != nil || open != 1 || n.State != engine.NodeFailed || backends.KindOf(n.Err) != backends.KindUnreachable {
+			if n := node(t, res, wish.ID()); err != nil || open != 1 || n.State != engine.NodeFailed ||
+				backends.KindOf(n.Err) != backends.KindUnreachable {
 				t.Errorf("%+v, %v: %d operations without an outcome", n, err, open)
 			}
 			if calls := w.Calls("set"); len(calls) != 1 {
@@ -312,7 +316,8 @@ func TestInterruptedOperationIsWaitedFor(t *testing.T) {
 		}
 	})
 	for name, wish := range creations() {
-		for busy, of := range map[string]func(context.Context, []backends.Ref) (map[backends.Ref]error, error){"task": switchInUse, "unread": tasksUnread} {
+		for busy, of := range map[string]func(context.Context, []backends.Ref) (map[backends.Ref]error, error){"task": switchInUse,
+			"unread": tasksUnread} {
 			t.Run(name+" "+busy, func(t *testing.T) {
 				w := NewWorld()
 				back := interrupted(t, w, []Wish{wish})

@@ -113,7 +113,8 @@ func TestResumeCountsVMsThatAreStillOff(t *testing.T) {
 		j := create(t, dir, &p, (&Crash{}).File())
 		for n := 1; n <= 3; n++ { // killed when three of them were off
 			vm := backends.VMRef(fmt.Sprintf("vm-%02d", n))
-			if err := j.Append(journal.Record{Type: journal.TypeOpening, Node: powerID(n), Target: vm, Kind: string(backends.BracketVMPower), Prior: val("on"), To: val("on")}); err != nil {
+			if err := j.Append(journal.Record{Type: journal.TypeOpening, Node: powerID(n), Target: vm, Kind: string(backends.BracketVMPower),
+				Prior: val("on"), To: val("on")}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil); err != nil {

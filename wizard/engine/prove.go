@@ -102,7 +102,8 @@ func (r *runner) shells(p plan.Plan) []plan.Bracket {
 			continue
 		}
 		if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, b.ID()) && !r.skip[c.ID()] }) {
-			out = append(out, plan.Bracket{Kind: b.Kind, Target: b.Target, Round: b.Round, Leave: b.Leave, Proof: true, Why: "the log-in is tested before anything changes"})
+			out = append(out, plan.Bracket{Kind: b.Kind, Target: b.Target, Round: b.Round, Leave: b.Leave, Proof: true,
+				Why: "the log-in is tested before anything changes"})
 		}
 	}
 	return out

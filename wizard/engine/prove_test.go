@@ -54,7 +54,9 @@ func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
 		defer cancel()
 		w := NewWorld()
 		before := w.Snapshot()
-		jb, _ := fresh(t, w, []Wish{{Setting: setting(backends.HostRef("esx-01"), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}}})
+		jb, _ := fresh(t, w,
+			[]Wish{{Setting: setting(backends.HostRef("esx-01"), backends.KindOption, "x"), To: val(1),
+				Within: []backends.BracketKind{backends.BracketSSH}}})
 		ask := &asking{interrupt: cancel}
 		jb.Brackets[backends.BracketSSH], jb.Limits.PutBack = ask, limit
 		res, err := engine.Run(ctx, jb)
@@ -72,7 +74,8 @@ func TestRollbackGoesOnWithoutHostsThatDoNotAnswer(t *testing.T) {
 	w := NewWorld()
 	var wishes []Wish
 	for _, name := range []string{"esx-01", "esx-02", "esx-03"} {
-		wishes = append(wishes, Wish{Setting: setting(backends.HostRef(name), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}})
+		wishes = append(wishes, Wish{Setting: setting(backends.HostRef(name), backends.KindOption, "x"), To: val(1),
+			Within: []backends.BracketKind{backends.BracketSSH}})
 	}
 	before := w.Snapshot()
 	closed := shells{}

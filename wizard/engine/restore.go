@@ -17,7 +17,8 @@ import (
 
 // Observe makes the Keepers observe the current state of the recorded items in a journal: one setting of a target at a time, for
 // at most parallel targets. It returns the observations by the ids of the changes.
-func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, priors []plan.Prior, parallel int) map[string]plan.Observation {
+func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, priors []plan.Prior,
+	parallel int) map[string]plan.Observation {
 	targets := map[backends.Ref][]plan.Prior{}
 	for _, p := range priors {
 		if _, ok := backends.As[backends.Keeper](setters[p.Change.Kind]); ok && p.Kept != nil && len(p.Kept.Items) > 0 {
@@ -33,9 +34,10 @@ func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, pri
 			for _, p := range settings {
 				s := p.Change.Setting
 				keeper, _ := backends.As[backends.Keeper](setters[s.Kind])
-				now, err := guard(ctx, 0, Limits{}.withDefaults().Grace, s.Target.Name, "observe "+s.ID(), func(ctx context.Context) (backends.Kept, error) {
-					return keeper.Observe(ctx, s, p.Kept.Bare())
-				})
+				now, err := guard(ctx, 0, Limits{}.withDefaults().Grace, s.Target.Name, "observe "+s.ID(),
+					func(ctx context.Context) (backends.Kept, error) {
+						return keeper.Observe(ctx, s, p.Kept.Bare())
+					})
 				mu.Lock()
 				out[s.ID()] = plan.Observation{Now: now, Err: err}
 				mu.Unlock()
@@ -127,7 +129,8 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
 	if left == nil {
 		if err == nil {
-			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.", "%s: interrupted before the result was read", n.title)
+			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.",
+				"%s: interrupted before the result was read", n.title)
 		}
 		return err
 	}

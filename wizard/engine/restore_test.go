@@ -74,7 +74,9 @@ func TestRollbackIsNeverStuck(t *testing.T) {
 	w.Fault = stuck("restore", persistSetting, 2)
 	res := back(t, w, wishes, j)
 	n := node(t, res, persistSetting.ID())
-	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "no space left on device; different from before: file "+persistSetting.ID()+"#unit exists, but did not exist before") {
+	if res.Status.Exit() != 5 || n.State != engine.NodeFailed ||
+		!strings.Contains(n.Err.Error(), "no space left on device; different from before: file "+persistSetting.ID()+
+			"#unit exists, but did not exist before") {
 		t.Errorf("%s, %s: %v", res.Status, n.State, n.Err)
 	}
 	for id := range w.Snapshot() {
@@ -106,7 +108,8 @@ func TestRollbackEndsWithoutWhatIsUnavailable(t *testing.T) {
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
-	lost := backends.Unobtainable{Kind: backends.ItemFile, Names: []string{persistSetting.ID() + "#unit", persistSetting.ID(), persistSetting.ID() + "#enabled"}, Said: "not found"}
+	lost := backends.Unobtainable{Kind: backends.ItemFile, Names: []string{persistSetting.ID() + "#unit", persistSetting.ID(),
+		persistSetting.ID() + "#enabled"}, Said: "not found"}
 	w.Fault = func(c Call) error {
 		if c.Verb == "restore step" && c.Setting == persistSetting {
 			return backends.Errorf(backends.KindPermanent, "vm-01", "", "put back: %w", lost)
@@ -201,8 +204,10 @@ func TestRollbackWaitsForTasksOfTheAttemptBefore(t *testing.T) {
 	start := w.Snapshot()
 	jb, j := fresh(t, w, wishes)
 	option := wishes[0].Setting
-	killed := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: option.ID(), Target: option.Target, Kind: string(option.Kind), Name: option.Name, To: wishes[0].To}
-	member := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: "m", Target: option.Target, Kind: string(backends.KindMember), Name: dvs, To: val("x")}
+	killed := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: option.ID(), Target: option.Target,
+		Kind: string(option.Kind), Name: option.Name, To: wishes[0].To}
+	member := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: "m", Target: option.Target,
+		Kind: string(backends.KindMember), Name: dvs, To: val("x")}
 	if err := j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}, killed, member); err != nil {
 		t.Fatal(err)
 	}

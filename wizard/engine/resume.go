@@ -101,8 +101,8 @@ func (r *runner) refuse(err error) (Result, error) {
 	return r.result, err
 }
 
-// settleIntents reads the results of operations without an outcome, on some targets. What cannot be read now stays uncertain, and so does a target
-// that is missing while a task may still create it. A task of this program may still be running in vCenter, which a read does not
+// settleIntents reads the results of operations without an outcome, on some targets. What cannot be read now stays uncertain, and so does a
+// target that is missing while a task may still create it. A task of this program may still be running in vCenter, which a read does not
 // show: Busy waits for it. If it is still running after that, or could not be read, the stages of a resume do not change a target
 // that is in use; a rollback would end without removing it, so unsettled says why it cannot continue. err is the journal's.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State, which func(backends.Ref) bool) (unsettled, err error) {
@@ -167,7 +167,8 @@ func Unsettled(st *journal.State) []backends.Ref {
 func uncertain(st *journal.State) []journal.Record {
 	var out []journal.Record
 	for _, e := range st.Entries() {
-		rec := journal.Record{Node: e.Node, Target: e.Setting.Target, Kind: string(e.Setting.Kind), Name: e.Setting.Name, Prior: e.Prior, To: e.To}
+		rec := journal.Record{Node: e.Node, Target: e.Setting.Target, Kind: string(e.Setting.Kind), Name: e.Setting.Name, Prior: e.Prior,
+			To: e.To}
 		if !e.Open && (len(e.Found) == 0 || creates(rec) && e.Found[0].IsAbsent()) {
 			out = append(out, rec)
 		}
@@ -204,7 +205,8 @@ func entities(rec journal.Record) []backends.Ref {
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
 	open := slices.Collect(maps.Values(r.open))
-	rebooting := slices.ContainsFunc(open, func(b *bracket) bool { return b.closing && b.Kind == backends.BracketReboot && !r.isAway(b.Target) })
+	rebooting := slices.ContainsFunc(open,
+		func(b *bracket) bool { return b.closing && b.Kind == backends.BracketReboot && !r.isAway(b.Target) })
 	if err == nil && !rebooting {
 		return r.withLeftovers(*p), nil
 	}
@@ -217,7 +219,8 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	}
 	evacuated := slices.ContainsFunc(open, func(b *bracket) bool { return b.Kind == backends.BracketMaintenance })
 	if err == nil && evacuated { // only the reboot is waited for: the host stays out of service for the remaining changes
-		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
+		only.Brackets = slices.DeleteFunc(only.Brackets,
+			func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
 	}
 	if bad := r.closeFirst(ctx, only); bad != nil {
 		return plan.Plan{}, cmp.Or(r.broken, err, bad)
@@ -255,9 +258,10 @@ func (r *runner) closeFirst(ctx context.Context, only plan.Plan) error {
 func (r *runner) readEffects(ctx context.Context) {
 	for _, b := range r.open {
 		if world, is := backends.As[backends.EffectReader](r.job.Brackets[b.Kind]); is && !b.closing {
-			happened, err := guard(ctx, r.limits.Bracket, r.limits.Grace, b.Target.Name, "read whether it has rebooted", func(ctx context.Context) (bool, error) {
-				return world.Happened(ctx, b.Target, b.leave)
-			})
+			happened, err := guard(ctx, r.limits.Bracket, r.limits.Grace, b.Target.Name, "read whether it has rebooted",
+				func(ctx context.Context) (bool, error) {
+					return world.Happened(ctx, b.Target, b.leave)
+				})
 			b.closing = err == nil && happened // an error shows when the bracket is closed
 		}
 	}

@@ -201,7 +201,8 @@ func (r *runner) notPersistent(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
 		if known && c.From.Known() && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
-			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; if it ends like this again, check the setting manually.",
+			return backends.Errorf(backends.KindPermanent, c.Target.Name,
+				"Run rdma-setup resume; if it ends like this again, check the setting manually.",
 				"%s: the change succeeded, but a later read shows %s", plan.Title(c), c.From)
 		}
 	}
@@ -242,7 +243,8 @@ func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 	}
 	if r.job.AskBeyond != nil && r.job.AskBeyond(ctx, what, p) {
 		more := p.Ceiling()
-		all := plan.Ceiling{Changes: map[string]bool{}, HostReboots: r.used.HostReboots + more.HostReboots, PowerCycles: r.used.PowerCycles + more.PowerCycles}
+		all := plan.Ceiling{Changes: map[string]bool{}, HostReboots: r.used.HostReboots + more.HostReboots,
+			PowerCycles: r.used.PowerCycles + more.PowerCycles}
 		for _, m := range []map[string]bool{r.job.Ceiling.Changes, more.Changes} {
 			for id := range m {
 				all.Changes[id] = true

@@ -60,7 +60,8 @@ func fabric() (*World, []Wish) {
 	add(Wish{Setting: setting(backends.PortGroupRef(pg), backends.KindPortGroup, ""), To: val("vlan 7"), After: []string{switchID}})
 	var members []string
 	for _, h := range []backends.Ref{h1, h2} {
-		members = append(members, add(Wish{Setting: setting(h, backends.KindMember, dvs), To: val([]string{"vmnic2"}), After: []string{switchID}}))
+		members = append(members,
+			add(Wish{Setting: setting(h, backends.KindMember, dvs), To: val([]string{"vmnic2"}), After: []string{switchID}}))
 		add(Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val("vmk0")})
 		add(Wish{Setting: setting(h, backends.KindFirewall, "pvrdma"), To: val(true)})
 	}
@@ -72,7 +73,8 @@ func fabric() (*World, []Wish) {
 	for _, vm := range []backends.Ref{vm1, vm2} {
 		power := []backends.BracketKind{backends.BracketVMPower}
 		add(Wish{Setting: setting(vm, backends.KindMemory, ""), To: val("locked"), Within: power})
-		id := add(Wish{Setting: setting(vm, backends.KindAdapter, pg), To: val("pvrdma"), Within: power, After: append([]string{groupID}, members...)})
+		id := add(Wish{Setting: setting(vm, backends.KindAdapter, pg), To: val("pvrdma"), Within: power,
+			After: append([]string{groupID}, members...)})
 		if vm == vm1 {
 			adapter1 = id
 		}
@@ -94,7 +96,8 @@ func header(p *plan.Plan) journal.Header {
 	if err != nil {
 		panic(err)
 	}
-	return journal.Header{VCenter: vcenter, URL: "https://vc.example/sdk", Mode: "test", Answers: answers, PlanHash: p.Hash(), Ceiling: ceiling}
+	return journal.Header{VCenter: vcenter, URL: "https://vc.example/sdk", Mode: "test", Answers: answers, PlanHash: p.Hash(),
+		Ceiling: ceiling}
 }
 
 // job returns a job of the wishes; the caller closes the journal.

@@ -62,7 +62,9 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		case tooLate:
 			s.postpone(n)
 		case never:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave", cmp.Or(s.barred[waveOf(n.around)].by, s.wave, s.powerFailed))})
+			s.settle(n,
+				outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave",
+					cmp.Or(s.barred[waveOf(n.around)].by, s.wave, s.powerFailed))})
 		case now:
 			some = true
 			s.launch(ctx, s.batch(n))

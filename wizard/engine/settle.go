@@ -93,7 +93,8 @@ func (s *stage) failTarget(n *node) {
 // wasDown reports whether a host was out of service in this stage: failures on it may then be caused by its reboot.
 func (s *stage) wasDown(t backends.Ref) bool {
 	l := s.lanes[t]
-	return l != nil && slices.ContainsFunc(l.nodes, func(n *node) bool { return n.closes && n.around.down() && n.around.tried && n.state == NodeDone })
+	return l != nil &&
+		slices.ContainsFunc(l.nodes, func(n *node) bool { return n.closes && n.around.down() && n.around.tried && n.state == NodeDone })
 }
 
 // evaluate handles a node without open dependencies: it is ready, or can never be.
@@ -208,7 +209,8 @@ func (s *stage) tell(n *node, o outcome) {
 		return // it was never opened
 	}
 	s.keep(NodeResult{
-		ID: n.id, Target: n.target, Title: n.title, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
+		ID: n.id, Target: n.target, Title: n.title, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err,
+		Elapsed: elapsed,
 	})
 	if s.untold[n] == NodeBlocked && o.state == NodeBlocked {
 		return // unchanged since before the retry of another target

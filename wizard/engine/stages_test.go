@@ -91,7 +91,8 @@ func TestChangeThatDoesNotStayIsSaidAndEnds(t *testing.T) {
 	if res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
-	if err == nil || !strings.Contains(err.Error(), "the change succeeded, but a later read shows set back by somebody") || backends.HintOf(err) == "" {
+	if err == nil || !strings.Contains(err.Error(), "the change succeeded, but a later read shows set back by somebody") ||
+		backends.HintOf(err) == "" {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 	if len(res.Differs) != 1 || len(w.Calls("set")) != 2 {
@@ -116,7 +117,8 @@ func TestSkipLeavesAChangeAlone(t *testing.T) {
 	jb, _ := fresh(t, w, wishes)
 	jb.Skip = []string{optionID("esx-001")}
 	res, err := engine.Run(t.Context(), jb)
-	if err != nil || res.Status != engine.StatusPartial || len(res.Differs) != 1 || node(t, res, optionID("esx-001")).State != engine.NodeSkipped {
+	if err != nil || res.Status != engine.StatusPartial || len(res.Differs) != 1 ||
+		node(t, res, optionID("esx-001")).State != engine.NodeSkipped {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
 	if !w.Value(wishes[0].Setting).IsAbsent() || w.Value(wishes[1].Setting) != val(true) {

@@ -51,7 +51,8 @@ func TestStateFollowsTheEvents(t *testing.T) {
 			t.Errorf("%+v, want %+v", st.Counts, want)
 		}
 		bad := st.Failed()
-		if len(bad) != 1 || bad[0].Target.Name != "esx-003" || bad[0].Word() != "failed" || bad[0].Hint != "Fix it." || bad[0].ErrKind != backends.KindPermission {
+		if len(bad) != 1 || bad[0].Target.Name != "esx-003" || bad[0].Word() != "failed" || bad[0].Hint != "Fix it." ||
+			bad[0].ErrKind != backends.KindPermission {
 			t.Errorf("failed: %+v", bad)
 		}
 		if !sawETA || st.Result == nil || st.Result.Status != engine.StatusPartial || st.ETA(time.Now()) != 0 {

@@ -61,7 +61,9 @@ func (h Horovod) Script(o Origin) (string, error) {
 	}
 	transport, proof := h.Net.proof()
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
-		"@HOSTS@", strings.Join(hosts, " "), "@SLOTS@", strings.Join(slots, ","), "@RANKS@", strconv.Itoa(h.GPUs*len(h.Hosts)), "@IMAGE@", h.Image,
-		"@ENV@", strings.Join(env, " "), "@PORT@", strconv.Itoa(cmp.Or(h.Port, 12345)), "@MODEL@", cmp.Or(h.Model, "VGG16"), "@TRANSPORT@", transport, "@PROOF@", proof,
+		"@HOSTS@", strings.Join(hosts, " "), "@SLOTS@", strings.Join(slots, ","), "@RANKS@", strconv.Itoa(h.GPUs*len(h.Hosts)), "@IMAGE@",
+		h.Image,
+		"@ENV@", strings.Join(env, " "), "@PORT@", strconv.Itoa(cmp.Or(h.Port, 12345)), "@MODEL@", cmp.Or(h.Model, "VGG16"), "@TRANSPORT@",
+		transport, "@PROOF@", proof,
 	).Replace(assets.Template("horovod.sh")), nil
 }

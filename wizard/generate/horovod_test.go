@@ -21,23 +21,27 @@ func horovod() generate.Horovod {
 
 // The script runs in a real shell; ssh and ssh-keygen are stand-ins, and every argument of ssh is recorded.
 func TestHorovodScript(t *testing.T) {
-	const sound = "[1,0]<stdout>:vm-01:NCCL INFO Using network IB\n[1,0]<stdout>:vm-01:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_1:1/RoCE\n[1,0]<stdout>:Total img/sec on 4 GPU(s): 700.1 +-3.0\n"
+	const sound = "[1,0]<stdout>:vm-01:NCCL INFO Using network IB\n[1,0]<stdout>:vm-01:1:2 [0] NCCL INFO NET/IB : Using " +
+		"[0]mlx5_1:1/RoCE\n[1,0]<stdout>:Total img/sec on 4 GPU(s): 700.1 +-3.0\n"
 	for name, c := range map[string]struct {
 		log, devices, there string
 		args                []string
 		code                int
 		says                string
 	}{
-		"sound":                      {sound, "1 HCA found:", "", nil, 0, "VGG16 over NET/IB: Total img/sec on 4 GPU(s): 700.1 +-3.0"},
-		"silent fallback to TCP":     {strings.ReplaceAll(sound, "NET/IB", "NET/Socket"), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
-		"no device inside":           {sound, "0 HCAs found:", "", nil, 1, "the container in 192.168.50.11 sees no RDMA device"},
-		"no result":                  {"boom\n", "1 HCA found:", "", nil, 1, "the benchmark came to no result"},
-		"somebody is at work":        {sound, "1 HCA found:", "192.168.50.12", nil, 1, "a container rdma-setup-horovod is in 192.168.50.12 already"},
-		"stop":                       {sound, "1 HCA found:", "", []string{"stop"}, 0, ""},
-		"IB failed, in NCCL's words": {strings.ReplaceAll(sound, "NET/IB : Using [0]mlx5_1:1/RoCE", "NET/IB : No device found."), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
-		"GPUDirect, and no GDRDMA":   {sound, "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB with GDRDMA"},
-		"GPUDirect":                  {sound + "vm-01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n", "1 HCA found:", "", nil, 0, "VGG16 over NET/IB with GDRDMA"},
-		"a poor image":               {sound, "1 HCA found:", "", nil, 1, "horovod/horovod:0.28.1 in 192.168.50.11 lacks ibv_devinfo sshd"},
+		"sound":                  {sound, "1 HCA found:", "", nil, 0, "VGG16 over NET/IB: Total img/sec on 4 GPU(s): 700.1 +-3.0"},
+		"silent fallback to TCP": {strings.ReplaceAll(sound, "NET/IB", "NET/Socket"), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
+		"no device inside":       {sound, "0 HCAs found:", "", nil, 1, "the container in 192.168.50.11 sees no RDMA device"},
+		"no result":              {"boom\n", "1 HCA found:", "", nil, 1, "the benchmark came to no result"},
+		"somebody is at work": {sound, "1 HCA found:", "192.168.50.12", nil, 1,
+			"a container rdma-setup-horovod is in 192.168.50.12 already"},
+		"stop": {sound, "1 HCA found:", "", []string{"stop"}, 0, ""},
+		"IB failed, in NCCL's words": {strings.ReplaceAll(sound, "NET/IB : Using [0]mlx5_1:1/RoCE", "NET/IB : No device found."), "1 HCA found:",
+			"", nil, 1, "NCCL did not use NET/IB"},
+		"GPUDirect, and no GDRDMA": {sound, "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB with GDRDMA"},
+		"GPUDirect": {sound + "vm-01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n", "1 HCA found:",
+			"", nil, 0, "VGG16 over NET/IB with GDRDMA"},
+		"a poor image": {sound, "1 HCA found:", "", nil, 1, "horovod/horovod:0.28.1 in 192.168.50.11 lacks ibv_devinfo sshd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +72,8 @@ esac`,
 				}
 			}
 			cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, c.args...)...)
-			cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "W=" + dir, "TMPDIR=" + dir, "RESULT=" + c.log, "DEVICES=" + c.devices, "THERE=" + c.there}
+			cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "W=" + dir, "TMPDIR=" + dir, "RESULT=" + c.log, "DEVICES=" + c.devices,
+				"THERE=" + c.there}
 			if name == "a poor image" {
 				cmd.Env = append(cmd.Env, "LACKS=ibv_devinfo sshd")
 			}
@@ -100,7 +105,8 @@ esac`,
 			}
 			if name == "sound" {
 				for _, want := range []string{
-					"docker exec -e NCCL_DEBUG=INFO -e NCCL_IB_DISABLE=0 -e NCCL_NET_GDR_LEVEL=LOC -e NCCL_IB_HCA==mlx5_1 -e NCCL_IB_GID_INDEX=3 -e NCCL_IB_TC=106 rdma-setup-horovod " +
+					"docker exec -e NCCL_DEBUG=INFO -e NCCL_IB_DISABLE=0 -e NCCL_NET_GDR_LEVEL=LOC -e NCCL_IB_HCA==mlx5_1 -e NCCL_IB_GID_INDEX=3 -e " +
+						"NCCL_IB_TC=106 rdma-setup-horovod " +
 						"horovodrun -np 4 -H 192.168.50.11:2,192.168.50.12:2 -p 12345", "--model VGG16", "--ulimit memlock=-1", "private", "public"} {
 					if !strings.Contains(log, want) {
 						t.Errorf("%q is missing in:\n%s", want, log)

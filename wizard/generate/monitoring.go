@@ -38,7 +38,8 @@ func (m Monitoring) Files(o Origin) ([]MonitoringFile, error) {
 		return nil, fmt.Errorf("every %s: use one minute to 24 hours", m.Every)
 	}
 	seconds := int(m.Every.Seconds())
-	values := strings.NewReplacer("@PROGRAM@", m.Program, "@ANSWERS@", m.Answers, "@DIR@", m.Dir, "@EVERY@", strconv.Itoa(seconds), "@OLD@", strconv.Itoa(oldAfter*seconds))
+	values := strings.NewReplacer("@PROGRAM@", m.Program, "@ANSWERS@", m.Answers, "@DIR@", m.Dir, "@EVERY@", strconv.Itoa(seconds), "@OLD@",
+		strconv.Itoa(oldAfter*seconds))
 	files := []MonitoringFile{
 		{Name: "rdma-setup-check@.service", Place: "/etc/systemd/system"}, {Name: "rdma-setup-check@.timer", Place: "/etc/systemd/system"},
 		{Name: "rdma-setup.rules.yml", Place: "a directory of rule_files in prometheus.yml"},

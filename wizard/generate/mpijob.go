@@ -120,12 +120,15 @@ func (j Job) advice() []string {
 	switch {
 	case j.Net.Path == TCP:
 	case j.Resource == "":
-		lines = append(lines, "Workers see the node's own /dev/infiniband, which needs privileged pods. With an RDMA device plugin: --rdma-resource.")
+		lines = append(lines,
+			"Workers see the node's own /dev/infiniband, which needs privileged pods. With an RDMA device plugin: --rdma-resource.")
 	default:
-		lines = append(lines, "The RDMA device plugin gives "+j.Resource+". IPC_LOCK lets the pods lock memory beyond the runtime's memlock limit.")
+		lines = append(lines,
+			"The RDMA device plugin gives "+j.Resource+". IPC_LOCK lets the pods lock memory beyond the runtime's memlock limit.")
 	}
 	if j.Net.Path == PVRDMA {
-		lines = append(lines, "The image needs the distribution's rdma-core: MLNX_OFED has no vmw_pvrdma provider (rdma-setup generate dockerfile).")
+		lines = append(lines,
+			"The image needs the distribution's rdma-core: MLNX_OFED has no vmw_pvrdma provider (rdma-setup generate dockerfile).")
 	}
 	return lines
 }

@@ -92,8 +92,9 @@ type (
 
 func (j Job) object() document {
 	spec := mpiSpec{Slots: j.slots(), Replicas: replicas{
-		Launcher: replica{Replicas: 1, Template: podTemplate{Spec: podSpec{Containers: []container{{Name: "launcher", Image: j.Image, Command: j.mpirun()}}}}},
-		Worker:   replica{Replicas: j.Workers, Template: j.worker()},
+		Launcher: replica{Replicas: 1,
+			Template: podTemplate{Spec: podSpec{Containers: []container{{Name: "launcher", Image: j.Image, Command: j.mpirun()}}}}},
+		Worker: replica{Replicas: j.Workers, Template: j.worker()},
 	}}
 	if j.API == V1Alpha2 {
 		spec.CleanPods = "Running"
@@ -103,7 +104,8 @@ func (j Job) object() document {
 			spec.LauncherPolicy = "WaitForWorkersReady"
 		}
 	}
-	return document{APIVersion: "kubeflow.org/" + string(j.API), Kind: "MPIJob", Metadata: metadata{Name: j.Name, Namespace: j.Namespace}, Spec: spec}
+	return document{APIVersion: "kubeflow.org/" + string(j.API), Kind: "MPIJob", Metadata: metadata{Name: j.Name, Namespace: j.Namespace},
+		Spec: spec}
 }
 
 // worker returns the template of the workers. Shared memory is a RAM disk, because the default of 64 MB is too small for NCCL.

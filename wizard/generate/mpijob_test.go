@@ -14,12 +14,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-var origin = generate.Origin{Tool: "rdma-setup 1.0", What: "generate x", From: []string{"answers.yaml"}, Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+var origin = generate.Origin{Tool: "rdma-setup 1.0", What: "generate x", From: []string{"answers.yaml"},
+	Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 
 func job() generate.Job {
 	return generate.Job{
-		API: generate.V2Beta1, Name: "tensorflow-benchmarks", Image: "mpioperator/tensorflow-benchmarks:latest", Workers: 4, GPUs: 1, Spread: true,
-		Net: generate.NCCL{Path: generate.PVRDMA, Device: "rocep19s0f1", GID: -1},
+		API: generate.V2Beta1, Name: "tensorflow-benchmarks", Image: "mpioperator/tensorflow-benchmarks:latest", Workers: 4, GPUs: 1,
+		Spread: true,
+		Net:    generate.NCCL{Path: generate.PVRDMA, Device: "rocep19s0f1", GID: -1},
 	}
 }
 
@@ -171,11 +173,15 @@ func TestVariables(t *testing.T) {
 		old  bool
 		want string
 	}{
-		{"PVRDMA has no path to the GPU (RDG Kubernetes with vGPU and PVRDMA)", generate.NCCL{Path: generate.PVRDMA, GID: -1}, false, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC"},
-		{"the former names", generate.NCCL{Path: generate.PVRDMA, GID: 1, Device: "rocep19s0f1"}, true, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_IB_GDR_LEVEL=0 NCCL_IB_HCA=rocep19s0f1 NCCL_IB_GID_INDEX=1"},
+		{"PVRDMA has no path to the GPU (RDG Kubernetes with vGPU and PVRDMA)", generate.NCCL{Path: generate.PVRDMA, GID: -1}, false,
+			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC"},
+		{"the former names", generate.NCCL{Path: generate.PVRDMA, GID: 1, Device: "rocep19s0f1"}, true,
+			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_IB_GDR_LEVEL=0 NCCL_IB_HCA=rocep19s0f1 NCCL_IB_GID_INDEX=1"},
 		{"GPUDirect", generate.NCCL{Path: generate.GPUDirect, Device: "mlx5_0", GID: 3, Class: 106, Interface: "ens192"}, false,
-			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106 NCCL_SOCKET_IFNAME==ens192"},
-		{"GID 0 is an index", generate.NCCL{Path: generate.SRIOV}, false, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC NCCL_IB_GID_INDEX=0"},
+			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106 " +
+				"NCCL_SOCKET_IFNAME==ens192"},
+		{"GID 0 is an index", generate.NCCL{Path: generate.SRIOV}, false,
+			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC NCCL_IB_GID_INDEX=0"},
 		{"TCP", generate.NCCL{Path: generate.TCP, Device: "mlx5_0", GID: 3, Class: 106}, false, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=1"},
 	} {
 		var got []string
@@ -205,7 +211,8 @@ func TestWorkersReachTheDevices(t *testing.T) {
 		if at(c, "resources", "limits", "rdma/hca_shared_devices_a") == 1 != want.plugin {
 			t.Errorf("%s: limits %v", name, at(c, "resources"))
 		}
-		if at(spec, "volumes", 1, "hostPath", "path") == "/dev/infiniband" != want.host || at(c, "volumeMounts", 1, "mountPath") == "/dev/infiniband" != want.host {
+		if at(spec, "volumes", 1, "hostPath", "path") == "/dev/infiniband" != want.host ||
+			at(c, "volumeMounts", 1, "mountPath") == "/dev/infiniband" != want.host {
 			t.Errorf("%s: volumes %v", name, at(spec, "volumes"))
 		}
 		if rdma := want.plugin || want.host; at(c, "securityContext", "capabilities", "add", 0) == "IPC_LOCK" != rdma {

@@ -71,14 +71,16 @@ case "$*" in *osu_mbw_mr*) printf '# OSU MPI Multiple Bandwidth / Message Rate T
 
 func TestOSUMeasures(t *testing.T) {
 	out, errs, log, code := bench(t, osu(4), "", "11000.50", "20.25")
-	want := "osu_mbw_mr 2 8192 11000.50\nosu_mbw_mr 2 1048576 12000.00\nosu_mbw_mr 4 8192 11000.50\nosu_mbw_mr 4 1048576 12000.00\nosu_alltoall 2 8192 20.25\nosu_alltoall 4 8192 20.25\n"
+	want := "osu_mbw_mr 2 8192 11000.50\nosu_mbw_mr 2 1048576 12000.00\nosu_mbw_mr 4 8192 11000.50\nosu_mbw_mr 4 1048576 " +
+		"12000.00\nosu_alltoall 2 8192 20.25\nosu_alltoall 4 8192 20.25\n"
 	if code != 0 || out != want {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 	if n := strings.Count(log, "\n"); n != 2*2*5 {
 		t.Errorf("%d runs, want five of each (RoCE SR-IOV Setup and Performance Study)", n)
 	}
-	if first, _, _ := strings.Cut(log, "\n"); !strings.Contains(first, "-np 2 --host 192.168.50.11:1,192.168.50.12:1 --mca pml ucx -x UCX_NET_DEVICES=mlx5_1:1 -x UCX_IB_TRAFFIC_CLASS=106") {
+	if first, _, _ := strings.Cut(log, "\n"); !strings.Contains(first,
+		"-np 2 --host 192.168.50.11:1,192.168.50.12:1 --mca pml ucx -x UCX_NET_DEVICES=mlx5_1:1 -x UCX_IB_TRAFFIC_CLASS=106") {
 		t.Errorf("%q", first)
 	}
 }

@@ -32,7 +32,8 @@ func TestTopology(t *testing.T) {
   </cpu>
 `},
 		"two sockets, a switch below a switch": {[]generate.TopologyDevice{
-			at("0000:0b:00.0", true, 1, "d1", "u2", "d0", "u1", "root"), at("0000:0c:00.0", true, 1, "d2", "u1", "root"), at("0000:13:00.0", false, 1, "d3", "u2", "d0", "u1", "root"),
+			at("0000:0b:00.0", true, 1, "d1", "u2", "d0", "u1", "root"), at("0000:0c:00.0", true, 1, "d2", "u1", "root"),
+			at("0000:13:00.0", false, 1, "d3", "u2", "d0", "u1", "root"),
 			at("0000:0d:00.0", true, 4, "other")}, `  <cpu numaid="0">
     <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
       <pci busid="ffff:ff:02.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">

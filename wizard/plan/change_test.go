@@ -12,12 +12,15 @@ import (
 // A change that was saved and read again has the same values: a text that says "unknown until" remains a text.
 func TestChangeKeepsTheStateOfItsValues(t *testing.T) {
 	values := []backends.Value{
-		backends.Absent, backends.Unknown("host/esx-01/host-ssh"), backends.ValueOf("unknown until host/esx-01/host-ssh"), backends.ValueOf("absent"),
-		backends.ValueOf(map[string]string{"$value": "unknown", "until": "x"}), backends.Partial(nil), backends.Partial("vmk1"), backends.ValueOf("vmk1"),
+		backends.Absent, backends.Unknown("host/esx-01/host-ssh"), backends.ValueOf("unknown until host/esx-01/host-ssh"),
+		backends.ValueOf("absent"),
+		backends.ValueOf(map[string]string{"$value": "unknown", "until": "x"}), backends.Partial(nil), backends.Partial("vmk1"),
+		backends.ValueOf("vmk1"),
 	}
 	for _, from := range values {
 		for _, to := range values {
-			c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "a"}, From: from, To: to, Late: from}
+			c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "a"}, From: from, To: to,
+				Late: from}
 			b, err := json.Marshal(c)
 			var back plan.Change
 			if err == nil {

@@ -11,7 +11,8 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	option := func(host, to string) plan.Change {
-		return plan.Change{Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindOption, Name: "O"}, To: backends.ValueOf(to), Why: "w"}
+		return plan.Change{Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindOption, Name: "O"},
+			To: backends.ValueOf(to), Why: "w"}
 	}
 	one := option("esx-1", "x")
 	list := func(changes ...plan.Change) plan.Plan { return plan.Plan{Changes: changes} }

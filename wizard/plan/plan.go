@@ -152,7 +152,8 @@ func (e *Refused) Error() string {
 }
 
 // OwnBackup says how to save the configuration of a host before a run, which does not: it contains password hashes (KB 2042141).
-const OwnBackup = "a run does not save the configuration of hosts; to do so, run vim-cmd hostsvc/firmware/backup_config in the shell of a host before it"
+const OwnBackup = "a run does not save the configuration of hosts; to do so, run vim-cmd hostsvc/firmware/backup_config in the shell of " +
+	"a host before it"
 
 // TryFirst begins the note that names a pair of hosts to try before the others. It is of no use after the run.
 const TryFirst = "to try one pair of hosts first: --limit "
@@ -217,7 +218,9 @@ func Compare(before, after *Plan) Diff {
 	}
 	for _, c := range after.Changes {
 		old, both := was[c.ID()]
-		if both && (old.From != c.From || old.To != c.To || old.Late != c.Late || old.Irreversible != c.Irreversible || !slices.Equal(old.Disrupts, c.Disrupts)) {
+		if both &&
+			(old.From != c.From || old.To != c.To || old.Late != c.Late || old.Irreversible != c.Irreversible ||
+				!slices.Equal(old.Disrupts, c.Disrupts)) {
 			d.Changed = append(d.Changed, Changed{c.ID(), old, c})
 		}
 	}

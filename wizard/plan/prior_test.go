@@ -17,11 +17,12 @@ func TestLast(t *testing.T) {
 		prior plan.Prior
 		want  bool
 	}{
-		"observed after the change":         {plan.Prior{Kept: kept(file), Left: *kept(written)}, true},
-		"nothing recorded":                  {plan.Prior{Left: *kept(written)}, false},
-		"an empty record":                   {plan.Prior{Kept: kept()}, false},
-		"not observed since":                {plan.Prior{Kept: kept(file)}, false},
-		"one of two observed":               {plan.Prior{Kept: kept(file, backends.Item{Kind: backends.ItemFile, Name: "/etc/b"}), Left: *kept(written)}, false},
+		"observed after the change": {plan.Prior{Kept: kept(file), Left: *kept(written)}, true},
+		"nothing recorded":          {plan.Prior{Left: *kept(written)}, false},
+		"an empty record":           {plan.Prior{Kept: kept()}, false},
+		"not observed since":        {plan.Prior{Kept: kept(file)}, false},
+		"one of two observed": {plan.Prior{Kept: kept(file, backends.Item{Kind: backends.ItemFile, Name: "/etc/b"}),
+			Left: *kept(written)}, false},
 		"its result was never read":         {plan.Prior{Kept: kept(file), Left: *kept(written), Uncertain: true}, false},
 		"a state that a reboot changes":     {plan.Prior{Kept: kept(address), Left: *kept(address)}, false},
 		"images, beside which there may be": {plan.Prior{Kept: kept(file, image), Left: *kept(written, image)}, false},

@@ -37,9 +37,10 @@ var titles = map[backends.Kind]struct{ set, remove string }{
 	backends.KindPersist:      {"load RDMA modules at every boot", "stop loading RDMA modules at boot"},
 	backends.KindMemlock:      {set: "set locked-memory limit to $to"},
 	backends.KindTrafficClass: {"mark RDMA traffic on $place with traffic class $to", "stop marking RDMA traffic on $place"},
-	backends.KindEnvironment:  {"set traffic class $to for applications (UCX, NCCL)", "remove the traffic class from the environment of applications"},
-	backends.KindRestart:      {set: "restart the guest and compare its network"},
-	backends.KindPort:         {set: "bring RDMA port up on $place"},
+	backends.KindEnvironment: {"set traffic class $to for applications (UCX, NCCL)",
+		"remove the traffic class from the environment of applications"},
+	backends.KindRestart: {set: "restart the guest and compare its network"},
+	backends.KindPort:    {set: "bring RDMA port up on $place"},
 }
 
 // Title describes a change without its target: "enable firewall ruleset pvrdma".

@@ -46,7 +46,8 @@ func (c Cause) Follow() string {
 		said = append(said, plural(failed, "check")+map[bool]string{true: " fails", false: " fail"}[failed == 1]+" as a consequence")
 	}
 	if n := len(c.Consequences) - failed; n > 0 {
-		said = append(said, plural(n, "check")+map[bool]string{true: " warns or could", false: " warn or could"}[n == 1]+" not be evaluated for the same reason")
+		said = append(said, plural(n, "check")+map[bool]string{true: " warns or could", false: " warn or could"}[n == 1]+
+			" not be evaluated for the same reason")
 	}
 	return strings.Join(said, "; ")
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func step(target backends.Ref, kind backends.Kind, state, err, hint string) report.Outcome {
-	return report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: "x"}, To: backends.ValueOf(true)}, State: state, Err: err, Hint: hint}
+	return report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: "x"}, To: backends.ValueOf(true)},
+		State: state, Err: err, Hint: hint}
 }
 
 // Findings about a change that failed, or that waits for a failed one, are caused by its failure. Unrelated findings are causes of
@@ -39,10 +40,12 @@ func TestCauses(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("causes %+v", got)
 	}
-	if c := got[0]; len(c.Targets) != 2 || c.Err != "permission denied" || c.Remedy != "grant it" || c.NotTried != 2 || len(c.Consequences) != 4 {
+	if c := got[0]; len(c.Targets) != 2 || c.Err != "permission denied" || c.Remedy != "grant it" || c.NotTried != 2 ||
+		len(c.Consequences) != 4 {
 		t.Errorf("first cause %+v", c)
 	}
-	if want := "2 changes were not tried because of it; 3 checks fail as a consequence; 1 check warns or could not be evaluated for the same reason"; got[0].Follow() != want {
+	if want := "2 changes were not tried because of it; 3 checks fail as a consequence; 1 check warns or could not be evaluated for the " +
+		"same reason"; got[0].Follow() != want {
 		t.Errorf("%q", got[0].Follow())
 	}
 	if c := got[1]; c.Check != "HOST-NTP-004" || c.Remedy != "Configure NTP." || len(c.Consequences) != 0 {

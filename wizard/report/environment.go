@@ -100,7 +100,8 @@ func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
 			continue
 		}
 		card := EnvNIC{
-			Device: n.Device, Model: n.Model, PCI: n.PCI, NUMA: n.NUMA, SpeedMbps: n.SpeedMbps, Driver: words(n.Driver, n.DriverVersion), Firmware: n.Firmware,
+			Device: n.Device, Model: n.Model, PCI: n.PCI, NUMA: n.NUMA, SpeedMbps: n.SpeedMbps, Driver: words(n.Driver, n.DriverVersion),
+			Firmware:   n.Firmware,
 			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(sys, n.PCI),
 		}
 		if near, ok := sys.Neighbours.Value[n.Device]; ok {

@@ -12,13 +12,16 @@ import (
 
 func TestEnvironmentOf(t *testing.T) {
 	inv := &backends.Inventory{
-		VCenter:  backends.VCenter{Version: "8.0.3", Build: "24022515"},
-		Switches: []backends.Switch{{Name: "RDMA-DVS", Version: "8.0.3", MTU: 9000, Uplinks: []string{"Uplink 1"}, Members: map[string]backends.Member{"esx-01": {}, "esx-02": {}}}},
+		VCenter: backends.VCenter{Version: "8.0.3", Build: "24022515"},
+		Switches: []backends.Switch{{Name: "RDMA-DVS", Version: "8.0.3", MTU: 9000, Uplinks: []string{"Uplink 1"},
+			Members: map[string]backends.Member{"esx-01": {}, "esx-02": {}}}},
 		Hosts: []backends.Host{{
-			Name: "esx-01", Version: "8.0.3", Build: "24022510", Vendor: "Maker", CPUModel: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288, PowerPolicy: "static",
+			Name: "esx-01", Version: "8.0.3", Build: "24022510", Vendor: "Maker", CPUModel: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288,
+			PowerPolicy: "static",
 			NICs: []backends.NIC{
 				{Device: "vmnic0", PCI: "0000:1a:00.0", Switch: "vSwitch0", Driver: "ixgben"},
-				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver", DriverVersion: "4.23", Firmware: "16.35.4030", RDMADevice: "vmrdma0", Switch: "RDMA-DVS"},
+				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver", DriverVersion: "4.23",
+					Firmware: "16.35.4030", RDMADevice: "vmrdma0", Switch: "RDMA-DVS"},
 				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nic_driver", Eligible: true},
 				{Device: "vmnic4", PCI: "0000:af:00.0", Driver: "bnxtnet", Switch: "RDMA-DVS"},
 			},
@@ -26,8 +29,10 @@ func TestEnvironmentOf(t *testing.T) {
 		}},
 		VMs: []backends.VM{{Name: "vm-01", Host: "esx-01", Hardware: 19}},
 		Guests: []backends.Guest{
-			{VM: "vm-01", Pretty: "Ubuntu 22.04.4 LTS", Kernel: "5.15.0", Packages: map[string]string{"rdma-core": "39.0", "libibverbs1": "38.0"}, Perftest: "5.96",
-				RDMA: []backends.VerbsDevice{{Name: "rocep19s0f1", Driver: "vmw_pvrdma", State: "PORT_ACTIVE", ActiveMTU: 4096, RateGbps: 2.5, Firmware: "3.0.000"}}},
+			{VM: "vm-01", Pretty: "Ubuntu 22.04.4 LTS", Kernel: "5.15.0", Packages: map[string]string{"rdma-core": "39.0", "libibverbs1": "38.0"},
+				Perftest: "5.96",
+				RDMA: []backends.VerbsDevice{{Name: "rocep19s0f1", Driver: "vmw_pvrdma", State: "PORT_ACTIVE", ActiveMTU: 4096, RateGbps: 2.5,
+					Firmware: "3.0.000"}}},
 			{VM: "vm-02", OS: "rhel", Version: "9.4", Packages: map[string]string{"libibverbs": "48.0"}},
 		},
 	}
@@ -39,9 +44,11 @@ func TestEnvironmentOf(t *testing.T) {
 		VCenter:  "8.0.3 build 24022515",
 		Switches: []report.EnvSwitch{{Name: "RDMA-DVS", Version: "8.0.3", MTU: 9000, Uplinks: 1, Hosts: 2}},
 		Hosts: []report.EnvHost{{
-			Name: "esx-01", Version: "8.0.3", Build: "24022510", Machine: "Maker", CPU: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288, Power: "static", GPUs: []string{"A100", "A100"},
+			Name: "esx-01", Version: "8.0.3", Build: "24022510", Machine: "Maker", CPU: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288,
+			Power: "static", GPUs: []string{"A100", "A100"},
 			NICs: []report.EnvNIC{
-				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver 4.23", Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"},
+				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver 4.23",
+					Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"},
 				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nic_driver", PSID: "MT_0000000012"},
 				{Device: "vmnic4", PCI: "0000:af:00.0", Driver: "bnxtnet", Switch: "RDMA-DVS"},
 			},

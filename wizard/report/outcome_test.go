@@ -13,7 +13,9 @@ import (
 func TestOutcomeKeepsWhatWasFound(t *testing.T) {
 	absent, text, part := backends.Absent, backends.ValueOf("unknown until x"), backends.Partial("vmk1")
 	for name, found := range map[string]*backends.Value{"unread": nil, "absent": &absent, "text": &text, "partial": &part} {
-		b, err := json.Marshal(report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption}, To: backends.Unknown("x")}, State: "failed", Found: found, Err: "no"})
+		b, err := json.Marshal(
+			report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption},
+				To: backends.Unknown("x")}, State: "failed", Found: found, Err: "no"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,7 +23,8 @@ func TestOutcomeKeepsWhatWasFound(t *testing.T) {
 		if err := json.Unmarshal(b, &back); err != nil {
 			t.Fatalf("%s: %s: %v", name, b, err)
 		}
-		if back.To != backends.Unknown("x") || back.State != "failed" || back.Err != "no" || (back.Found == nil) != (found == nil) || found != nil && *back.Found != *found {
+		if back.To != backends.Unknown("x") || back.State != "failed" || back.Err != "no" || (back.Found == nil) != (found == nil) ||
+			found != nil && *back.Found != *found {
 			t.Errorf("%s: %s is read as %+v", name, b, back)
 		}
 	}

@@ -73,7 +73,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the outer encoder escapes if requested
-	err := enc.Encode(document{v.Name, v.Exit, v.Summary, v.Cause, v.Chain, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
+	err := enc.Encode(document{v.Name, v.Exit, v.Summary, v.Cause, v.Chain, causes, perftest.Crowds(r.Measurements), rails(r.Measurements),
+		fields(r)})
 	return b.Bytes(), err
 }
 

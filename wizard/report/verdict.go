@@ -152,7 +152,8 @@ func found(m perftest.Measurement, s checks.Status) *checks.Finding {
 	if m.Error == "" && m.AchievedGbps > 0 && m.ExpectedGbps > 0 {
 		evidence = fmt.Sprintf("%s of %.1f expected", m.Figure(), m.ExpectedGbps)
 	}
-	return &checks.Finding{ID: m.Test, Target: backends.Ref{Type: backends.TypePair, Name: m.Pair()}, Status: s, Evidence: evidence, Remedy: m.Hint}
+	return &checks.Finding{ID: m.Test, Target: backends.Ref{Type: backends.TypePair, Name: m.Pair()}, Status: s, Evidence: evidence,
+		Remedy: m.Hint}
 }
 
 // prove adds to the headline what the measurements say about the class and its losslessness.
@@ -400,7 +401,8 @@ func (d decision) cause(name Name) string {
 	}
 	said := fmt.Sprintf("%s %s: %s", f.ID, f.Target.Name, f.Evidence)
 	if n := d.n.rows[f.Status]; n > 1 && f != d.n.worst {
-		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "warned", checks.Unknown: "unknown"}[f.Status])
+		said += fmt.Sprintf(" (and %d more %s)", n-1,
+			map[checks.Status]string{checks.Fail: "failed", checks.Warn: "warned", checks.Unknown: "unknown"}[f.Status])
 	}
 	return said
 }

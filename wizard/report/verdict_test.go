@@ -14,7 +14,8 @@ import (
 // Every row of the table of verdicts, with its exit codes.
 func TestDecide(t *testing.T) {
 	row := func(s checks.Status, quiet bool) report.Report {
-		return report.Report{Checks: []checks.Finding{{ID: "HOST-CONN-001", Status: checks.Pass}, {ID: "HOST-POWER-009", Status: s, Quiet: quiet}}}
+		return report.Report{Checks: []checks.Finding{{ID: "HOST-CONN-001", Status: checks.Pass},
+			{ID: "HOST-POWER-009", Status: s, Quiet: quiet}}}
 	}
 	met := func(v perftest.Verdict, gbps float64, err string) report.Report {
 		r := row(checks.Pass, false)
@@ -66,8 +67,9 @@ func TestDecide(t *testing.T) {
 			r := tt.r
 			r.Command = command
 			v := report.Decide(&r)
-			if v.Name != tt.want || v.Exit != exit || v.Summary == "" || (v.Cause == "") == (v.Mark() != checks.Pass && v.Name != report.NotSetUp && name != "nothing was asked") &&
-				tt.r.Status == "" {
+			if v.Name != tt.want || v.Exit != exit || v.Summary == "" ||
+				(v.Cause == "") == (v.Mark() != checks.Pass && v.Name != report.NotSetUp && name != "nothing was asked") &&
+					tt.r.Status == "" {
 				t.Errorf("%s of %s: %s, exit %d, %q, cause %q", name, command, v.Name, v.Exit, v.Summary, v.Cause)
 			}
 		}
@@ -83,8 +85,10 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 		all  []checks.Finding
 		want string
 	}{
-		{[]checks.Finding{fail("GST-OS-001", "vm-01"), fail("HOST-FW-PVRDMA-007", "esx-02")}, "First broken link: HOST-FW-PVRDMA-007 on esx-02: seen"},
-		{[]checks.Finding{{ID: "HOST-POWER-009", Status: checks.Warn}, fail("X-001", "esx-01"), fail("X-002", "esx-02")}, "First broken link: X-001 on esx-01: seen"},
+		{[]checks.Finding{fail("GST-OS-001", "vm-01"), fail("HOST-FW-PVRDMA-007", "esx-02")},
+			"First broken link: HOST-FW-PVRDMA-007 on esx-02: seen"},
+		{[]checks.Finding{{ID: "HOST-POWER-009", Status: checks.Warn}, fail("X-001", "esx-01"), fail("X-002", "esx-02")},
+			"First broken link: X-001 on esx-01: seen"},
 	} {
 		if v := report.Decide(&report.Report{Checks: tt.all}); v.Summary != tt.want || v.Name != report.Broken {
 			t.Errorf("got %q (%s), want %q", v.Summary, v.Name, tt.want)
@@ -112,7 +116,8 @@ func TestVerdictOfRails(t *testing.T) {
 		perftest.VerdictPass: "RDMA works: 1 bandwidth measurement at expected line rate",
 		perftest.VerdictFail: "Rails are not connected as they should be: 1 cross_rail test failed",
 	} {
-		r := &report.Report{Measurements: []perftest.Measurement{{Test: "ib_send_bw", AchievedGbps: 97, Verdict: perftest.VerdictPass}, {Test: perftest.CrossRail, Verdict: verdict}}}
+		r := &report.Report{Measurements: []perftest.Measurement{{Test: "ib_send_bw", AchievedGbps: 97, Verdict: perftest.VerdictPass},
+			{Test: perftest.CrossRail, Verdict: verdict}}}
 		if got := report.Decide(r).Summary; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -128,7 +133,8 @@ func TestVerdictOfAllRailsAtOnce(t *testing.T) {
 		want    string
 	}{
 		{perftest.VerdictUnknown, "", "RDMA works: 1 bandwidth measurement at expected line rate; all rails at once measured, not judged"},
-		{perftest.VerdictUnknown, "the guest was lost", "RDMA works: 1 bandwidth measurement at expected line rate; not measured: 1 of 2 measurements without a result"},
+		{perftest.VerdictUnknown, "the guest was lost",
+			"RDMA works: 1 bandwidth measurement at expected line rate; not measured: 1 of 2 measurements without a result"},
 		{perftest.VerdictWarn, "", "RDMA works, with warnings for 1 measurement"},
 		{perftest.VerdictPass, "", "RDMA works: 2 bandwidth measurements at expected line rate"},
 	} {
@@ -168,10 +174,12 @@ func TestVerdictsStandSideBySide(t *testing.T) {
 	lossy := &perftest.Proof{Verdict: perftest.VerdictFail, Evidence: "packets were lost"}
 	for gbps, want := range map[float64]string{
 		48: "RDMA works, with warnings for 1 measurement; class proven; lossless disproven: packets were lost",
-		20: "RDMA does not work as it should: 1 of 1 measurement below what the hardware can do; class proven; lossless disproven: packets were lost",
+		20: "RDMA does not work as it should: 1 of 1 measurement below what the hardware can do; class proven; lossless disproven: " +
+			"packets were lost",
 	} {
-		r := report.Report{Status: "done", Measurements: []perftest.Measurement{{Test: "ib_write_bw incast", Load: perftest.LoadIncast, AchievedGbps: gbps, ExpectedGbps: 49,
-			Verdict: perftest.VerdictFail, Class: &perftest.Proof{Verdict: perftest.VerdictPass}, Lossless: lossy}}}
+		r := report.Report{Status: "done",
+			Measurements: []perftest.Measurement{{Test: "ib_write_bw incast", Load: perftest.LoadIncast, AchievedGbps: gbps, ExpectedGbps: 49,
+				Verdict: perftest.VerdictFail, Class: &perftest.Proof{Verdict: perftest.VerdictPass}, Lossless: lossy}}}
 		if v := report.Decide(&r); v.Summary != want || v.Name != report.Broken {
 			t.Errorf("%s: %q", v.Name, v.Summary)
 		}

@@ -81,9 +81,10 @@ func AboveHeaders(gbps float64, l Link) []Fault {
 	if room <= 0 || gbps <= room*aboveMost {
 		return nil
 	}
-	return []Fault{{Warn, fmt.Sprintf("%.1f Gb/s contradicts what is reported: with RDMA MTU %d a link of %g Gb/s leaves at most %.1f; compare active_mtu "+
-		"in both guests with the speed of both host ports",
-		gbps, l.IBMTU, float64(l.SpeedMbps)/1000, room)}}
+	return []Fault{
+		{Warn, fmt.Sprintf("%.1f Gb/s contradicts what is reported: with RDMA MTU %d a link of %g Gb/s leaves at most %.1f; compare active_mtu "+
+			"in both guests with the speed of both host ports",
+			gbps, l.IBMTU, float64(l.SpeedMbps)/1000, room)}}
 }
 
 // BandwidthShape returns the anomalies between the sizes of a bandwidth test. For every correct curve: a larger message never has
@@ -101,9 +102,10 @@ func (b Bands) BandwidthShape(samples []Sample, latencyUs float64) []Fault {
 	}
 	var faults []Fault
 	if at := starved(s, Plateau(s), latencyUs); at != nil && at.to > at.from {
-		faults = append(faults, Fault{gradeOf(at.fails), fmt.Sprintf("the message rate collapses %s: %.2f Gb/s at %s, where a latency of %.1f us allows at "+
-			"least %.2f; look at the power policy, CPU contention and NUMA placement of both ends, and at the interrupts of the device",
-			at.words(s), s[at.low].Gbps, bytes(s[at.low].Bytes), latencyUs, s[at.low].Gbps/at.worst)})
+		faults = append(faults,
+			Fault{gradeOf(at.fails), fmt.Sprintf("the message rate collapses %s: %.2f Gb/s at %s, where a latency of %.1f us allows at "+
+				"least %.2f; look at the power policy, CPU contention and NUMA placement of both ends, and at the interrupts of the device",
+				at.words(s), s[at.low].Gbps, bytes(s[at.low].Bytes), latencyUs, s[at.low].Gbps/at.worst)})
 	}
 	for _, judge := range []func([]Sample) *span{lower, slower} {
 		if at := judge(s); at != nil {
@@ -202,12 +204,17 @@ func (at span) fault(s []Sample) Fault {
 	where := fmt.Sprintf("%.2f Gb/s at %s, %.2f at %s", low.Gbps, bytes(low.Bytes), than.Gbps, bytes(than.Bytes))
 	switch {
 	case at.to == len(s)-1 && low.Bytes > plateauFrom:
-		f.Hint = fmt.Sprintf("bandwidth drops %s: %s; look for loss under sustained load (PFC, ECN, buffers), a narrow PCIe slot, and huge pages and IOMMU "+
-			"settings in the guests", at.words(s), where)
+		f.Hint = fmt.Sprintf(
+			"bandwidth drops %s: %s; look for loss under sustained load (PFC, ECN, buffers), a narrow PCIe slot, and huge pages and IOMMU "+
+				"settings in the guests", at.words(s), where)
 	case low.Bytes < plateauFrom:
-		f.Hint = fmt.Sprintf("the curve has a hole %s: %s; repeat the test, then look for packets lost at that size (MTU of every hop), the power policy and CPU contention", at.words(s), where)
+		f.Hint = fmt.Sprintf(
+			"the curve has a hole %s: %s; repeat the test, then look for packets lost at that size (MTU of every hop), the power policy and CPU "+
+				"contention", at.words(s), where)
 	default:
-		f.Hint = fmt.Sprintf("the curve has a hole %s: %s; repeat the test, then look for loss (PFC, ECN, buffers) and for traffic beside the test", at.words(s), where)
+		f.Hint = fmt.Sprintf(
+			"the curve has a hole %s: %s; repeat the test, then look for loss (PFC, ECN, buffers) and for traffic beside the test", at.words(s),
+			where)
 	}
 	return f
 }

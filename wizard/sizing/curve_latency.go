@@ -22,9 +22,10 @@ func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 			return -share, i, share > lateWarn, share > lateFail
 		})
 		if late != nil {
-			faults = append(faults, Fault{gradeOf(late.fails), fmt.Sprintf("latency is too high %s: %.2f us at %s, %.1f times what %.2f us and the time of the "+
-				"bytes on the link give; look for loss and retransmission, the power policy and CPU contention of both ends, and at the MTU",
-				late.words(s), s[late.low].Us, bytes(s[late.low].Bytes), -late.worst, base)})
+			faults = append(faults,
+				Fault{gradeOf(late.fails), fmt.Sprintf("latency is too high %s: %.2f us at %s, %.1f times what %.2f us and the time of the "+
+					"bytes on the link give; look for loss and retransmission, the power policy and CPU contention of both ends, and at the MTU",
+					late.words(s), s[late.low].Us, bytes(s[late.low].Bytes), -late.worst, base)})
 		}
 	}
 	spike := find(s, func(i int) (float64, int, bool, bool) {
@@ -40,9 +41,10 @@ func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 		return -s[i].Us / least, at, s[i].Us > spikeWarn*least, s[i].Us > spikeFail*least
 	})
 	if spike != nil {
-		faults = append(faults, Fault{gradeOf(spike.fails), fmt.Sprintf("the curve has a hole %s: %.2f us at %s, but %.2f at %s; repeat the test, then look "+
-			"for loss and for what interrupts the VMs",
-			spike.words(s), s[spike.low].Us, bytes(s[spike.low].Bytes), s[spike.before].Us, bytes(s[spike.before].Bytes))})
+		faults = append(faults,
+			Fault{gradeOf(spike.fails), fmt.Sprintf("the curve has a hole %s: %.2f us at %s, but %.2f at %s; repeat the test, then look "+
+				"for loss and for what interrupts the VMs",
+				spike.words(s), s[spike.low].Us, bytes(s[spike.low].Bytes), s[spike.before].Us, bytes(s[spike.before].Bytes))})
 	}
 	return append(faults, tail(s[0])...)
 }
@@ -56,8 +58,11 @@ func tail(s Sample) []Fault {
 		least int64
 	}{{"p99.9", s.P999Us, tailWarn999, tailLeast}, {"p99", s.P99Us, tailWarn99, 1000}} {
 		if s.Iterations >= t.least && t.us > t.limit*s.Us {
-			return []Fault{{Warn, fmt.Sprintf("the tail is long: %s of %s is %.2f us, typical is %.2f; reserve CPU and memory and set latency sensitivity to high: something interrupts the VM",
-				t.name, bytes(s.Bytes), t.us, s.Us)}}
+			return []Fault{
+				{Warn,
+					fmt.Sprintf("the tail is long: %s of %s is %.2f us, typical is %.2f; reserve CPU and memory and set latency sensitivity to high: "+
+						"something interrupts the VM",
+						t.name, bytes(s.Bytes), t.us, s.Us)}}
 		}
 	}
 	return nil

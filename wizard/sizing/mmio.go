@@ -141,15 +141,19 @@ func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 func beyond(gb int) string {
 	switch {
 	case gb >= AddressableGB:
-		return fmt.Sprintf("%d GB leaves no room for memory in the %d GB that a processor with 46 bits of physical address reaches", gb, AddressableGB)
+		return fmt.Sprintf("%d GB leaves no room for memory in the %d GB that a processor with 46 bits of physical address reaches", gb,
+			AddressableGB)
 	case gb > CommonWindowGB:
-		return fmt.Sprintf("windows above %d GB (an eighth of what 46 bits of physical address reach) are not known to work on ESXi (unverified)", CommonWindowGB)
+		return fmt.Sprintf("windows above %d GB (an eighth of what 46 bits of physical address reach) are not known to work on ESXi (unverified)",
+			CommonWindowGB)
 	}
 	return ""
 }
 
 func explain(w Window, words []string, large int) string {
-	s := fmt.Sprintf("%s: %g GB, with the small BARs %.2f GB; the smallest power of two above that is %d. KB 323402: %d GB of framebuffer, rounded up to %d, doubled: %d.",
+	s := fmt.Sprintf(
+		"%s: %g GB, with the small BARs %.2f GB; the smallest power of two above that is %d. KB 323402: %d GB of framebuffer, rounded up to "+
+			"%d, doubled: %d.",
 		strings.Join(words, ", "), w.SumBARGB, w.TotalGB, w.Minimal, large, pow2ceil(large), 2*pow2ceil(large))
 	if w.GuideBoots {
 		return s + fmt.Sprintf(" The guide's next power of two above %d is %d, which works too.", large, w.Guide)
@@ -217,7 +221,8 @@ func (w Window) Check(gb int) error {
 	case gb < 1 || gb&(gb-1) != 0:
 		return fmt.Errorf("%d GB is not a power of two", gb)
 	case gb < w.Minimal:
-		return fmt.Errorf("%d GB is too small: the BARs take %.2f GB, so %d GB is the least (KB 323402 asks for %d)", gb, w.TotalGB, w.Minimal, w.KB)
+		return fmt.Errorf("%d GB is too small: the BARs take %.2f GB, so %d GB is the least (KB 323402 asks for %d)", gb, w.TotalGB, w.Minimal,
+			w.KB)
 	case gb >= AddressableGB:
 		return fmt.Errorf("%d GB is too large: %s", gb, beyond(gb))
 	}

@@ -160,7 +160,8 @@ func TestMMIOTable(t *testing.T) {
 		if !w.Needed {
 			continue
 		}
-		if beyond := w.KB >= sizing.AddressableGB; (w.Check(w.KB) != nil) != beyond || w.Check(w.Minimal/2) == nil || w.Check(w.Minimal+1) == nil {
+		if beyond := w.KB >= sizing.AddressableGB; (w.Check(w.KB) != nil) != beyond || w.Check(w.Minimal/2) == nil ||
+			w.Check(w.Minimal+1) == nil {
 			t.Errorf("%s: Check contradicts the window: %v", r.cards, w.Check(w.KB))
 		}
 		if w.GuideBoots != (r.guide >= r.minimal) || !strings.Contains(w.Explanation, "KB 323402") {

@@ -57,7 +57,8 @@ func TestMMIOFieldsAreThoseOfTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"kb":1024`, `"minimal":1024`, `"guide":512`, `"needed":true`, `"sum_framebuffer_gb":320`, `"sum_bar_gb":512`} {
+	for _, want := range []string{`"kb":1024`, `"minimal":1024`, `"guide":512`, `"needed":true`, `"sum_framebuffer_gb":320`,
+		`"sum_bar_gb":512`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%s is missing in %s", want, b)
 		}

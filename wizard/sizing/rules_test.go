@@ -64,7 +64,8 @@ func TestPCIe(t *testing.T) {
 		gen, lanes int
 		want       float64
 	}{
-		"kernel text: Gen3 x16": {3, 16, 126.0}, "kernel text: Gen4 x16": {4, 16, 252.0}, "Gen5 x16": {5, 16, 504.1}, "Gen3 x8": {3, 8, 63.0}, "unknown": {9, 16, 0},
+		"kernel text: Gen3 x16": {3, 16, 126.0}, "kernel text: Gen4 x16": {4, 16, 252.0}, "Gen5 x16": {5, 16, 504.1}, "Gen3 x8": {3, 8, 63.0},
+		"unknown": {9, 16, 0},
 	} {
 		if got := sizing.PCIeGbps(c.gen, c.lanes); !near(got, c.want, 0.1) {
 			t.Errorf("%s: %.2f", name, got)

@@ -20,7 +20,8 @@ var beforeSRIOV = regexp.MustCompile(`^(m[0-9].*|p[0-9].*|v100.*|t4|rtx[68]000(p
 // supported on all time-sliced and MIG-backed C-series vGPUs of GPUs that support SR-IOV (Ampere and later), in Linux guests
 // (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
 func VGPUPeer(profile string) error {
-	const source = "(NVIDIA AI Enterprise, GPUDirect RDMA and GPUDirect Storage: C-series vGPUs of GPUs with SR-IOV, which are Ampere and later)"
+	const source = "(NVIDIA AI Enterprise, GPUDirect RDMA and GPUDirect Storage: C-series vGPUs of GPUs with SR-IOV, which are Ampere " +
+		"and later)"
 	name := strings.ToLower(profile)
 	gb, is := profileOf(name)
 	m := profileBoard.FindStringSubmatch(name)
@@ -78,7 +79,8 @@ func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
 	for _, p := range profiles {
 		var best *SharedGPU
 		for i := range gpus {
-			if g := &gpus[i]; g.fits(p) && (best == nil || len(g.Has) > 0 && len(best.Has) == 0 || (len(g.Has) > 0) == (len(best.Has) > 0) && g.GB < best.GB) {
+			if g := &gpus[i]; g.fits(p) &&
+				(best == nil || len(g.Has) > 0 && len(best.Has) == 0 || (len(g.Has) > 0) == (len(best.Has) > 0) && g.GB < best.GB) {
 				best = g
 			}
 		}

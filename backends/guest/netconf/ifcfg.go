@@ -19,12 +19,14 @@ const scripts = "/etc/sysconfig/network-scripts/"
 // DEFROUTE; nm-settings-ifcfg-rh(5): PEERROUTES).
 func ifcfgText(a Static) string {
 	if a.CIDR == backends.DHCP {
-		return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=dhcp\nONBOOT=yes\nDEFROUTE=no\nPEERROUTES=no\nPEERDNS=no\nMTU=%d\n",
-			a.Name, strings.ToUpper(a.MAC), a.MTU)
+		return comment(a) +
+			fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=dhcp\nONBOOT=yes\nDEFROUTE=no\nPEERROUTES=no\nPEERDNS=no\nMTU=%d\n",
+				a.Name, strings.ToUpper(a.MAC), a.MTU)
 	}
 	p, _ := netip.ParsePrefix(a.CIDR)
-	return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=none\nONBOOT=yes\nDEFROUTE=no\nIPADDR=%s\nPREFIX=%d\nMTU=%d\n",
-		a.Name, strings.ToUpper(a.MAC), p.Addr(), p.Bits(), a.MTU)
+	return comment(a) +
+		fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=none\nONBOOT=yes\nDEFROUTE=no\nIPADDR=%s\nPREFIX=%d\nMTU=%d\n",
+			a.Name, strings.ToUpper(a.MAC), p.Addr(), p.Bits(), a.MTU)
 }
 
 // networkScripts are the network scripts of EL 7 and 8: each file with ONBOOT is an interface (initscripts, sysconfig.txt).
@@ -63,7 +65,8 @@ func (v vars) fits(l Link) bool {
 }
 
 func (v vars) says(f File) (e Effective) {
-	e = Effective{File: f.Path, ID: v["NAME"], Renderer: Ifcfg, DHCP4: strings.EqualFold(v["BOOTPROTO"], "dhcp"), DHCP6: strings.EqualFold(v["DHCPV6C"], "yes")}
+	e = Effective{File: f.Path, ID: v["NAME"], Renderer: Ifcfg, DHCP4: strings.EqualFold(v["BOOTPROTO"], "dhcp"),
+		DHCP6: strings.EqualFold(v["DHCPV6C"], "yes")}
 	for _, key := range []string{"MASTER", "BRIDGE", "TEAM_MASTER"} {
 		e.Master += v[key]
 	}

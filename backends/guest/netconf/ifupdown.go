@@ -43,8 +43,10 @@ func (ifupdown) own(a Static) string {
 func (p ifupdown) add(files []File, _ []Link, a Static) (File, error) {
 	f := File{p.own(a), interfacesText(a)}
 	if slices.Contains(p.tools, "other-ifup") { // "ifup version 0.8.41" is ifupdown; ifupdown2 and ifupdown-ng print their own names
-		return File{}, &Refusal{File: interfacesFile, Why: "not ifupdown reads it, but a program with other rules, such as ifupdown2 or ifupdown-ng (ifup --version)",
-			Hint: "Configure the address by hand and exclude the guest."}
+		return File{},
+			&Refusal{File: interfacesFile,
+				Why:  "not ifupdown reads it, but a program with other rules, such as ifupdown2 or ifupdown-ng (ifup --version)",
+				Hint: "Configure the address by hand and exclude the guest."}
 	}
 	refuse := func(s definition, why, hint string) (File, error) {
 		return File{}, &Refusal{File: s.file, Line: s.line, Why: why, Hint: hint}
@@ -55,7 +57,8 @@ func (p ifupdown) add(files []File, _ []Link, a Static) (File, error) {
 		case s.file == f.Path:
 			read = true
 		case s.kind == "iface" && s.name == a.Name:
-			return refuse(s, "it configures "+a.Name+", and ifupdown adds up what several files say", "Remove the stanza of "+a.Name+" from the file.")
+			return refuse(s, "it configures "+a.Name+", and ifupdown adds up what several files say",
+				"Remove the stanza of "+a.Name+" from the file.")
 		case s.kind == "auto" && s.fits(a.Name) != "":
 			return refuse(s, "it starts "+a.Name+" too", "Restrict the pattern to the other interfaces.")
 		case s.kind == "mapping" && glob(s.name, a.Name):
@@ -63,7 +66,8 @@ func (p ifupdown) add(files []File, _ []Link, a Static) (File, error) {
 		}
 	}
 	if !read {
-		return File{}, &Refusal{File: interfacesFile, Why: "it does not read " + interfacesDir, Hint: "Add the line: source " + interfacesDir + "*"}
+		return File{}, &Refusal{File: interfacesFile, Why: "it does not read " + interfacesDir,
+			Hint: "Add the line: source " + interfacesDir + "*"}
 	}
 	return f, nil
 }
@@ -193,7 +197,8 @@ func (ifupdown) Effective(files []File, links []Link) (all []Effective, err erro
 	found := interfacesOf(files)
 	for _, d := range found {
 		if d.kind == "invalid" {
-			return nil, &Refusal{File: d.file, Line: d.line, Why: "ifupdown cannot read it: " + d.name, Hint: "Correct the file: otherwise no interface is configured at the next boot."}
+			return nil, &Refusal{File: d.file, Line: d.line, Why: "ifupdown cannot read it: " + d.name,
+				Hint: "Correct the file: otherwise no interface is configured at the next boot."}
 		}
 	}
 	for _, l := range links {
@@ -226,7 +231,8 @@ func (ifupdown) Effective(files []File, links []Link) (all []Effective, err erro
 // under notes the bond or bridge that takes the interface, or a VLAN on it, and reports whether it is one of these.
 func (d definition) under(l Link, e *Effective) bool {
 	has := func(list string) bool {
-		return slices.ContainsFunc(strings.Fields(list), func(p string) bool { return p == l.Name || p == "all" && l.Device || p != "*" && glob(p, l.Name) })
+		return slices.ContainsFunc(strings.Fields(list),
+			func(p string) bool { return p == l.Name || p == "all" && l.Device || p != "*" && glob(p, l.Name) })
 	}
 	switch {
 	case d.kind != "iface":

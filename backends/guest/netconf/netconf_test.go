@@ -11,7 +11,8 @@ import (
 )
 
 func static() netconf.Static {
-	return netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
+	return netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24",
+		MTU: 9000}
 }
 
 func text(s netconf.System, a netconf.Static) string {
@@ -82,7 +83,8 @@ func TestDetect(t *testing.T) {
 
 func TestSlug(t *testing.T) {
 	seen := map[string]string{}
-	for _, name := range []string{"RDMA-PG", "RDMA PG", "RDMA/PG", "RDMA%2fPG", "../../etc/passwd", "$(reboot)", "", "数据", strings.Repeat("x", 200), "a\nb", "a b"} {
+	for _, name := range []string{"RDMA-PG", "RDMA PG", "RDMA/PG", "RDMA%2fPG", "../../etc/passwd", "$(reboot)", "", "数据",
+		strings.Repeat("x", 200), "a\nb", "a b"} {
 		s := backends.Slug(name)
 		if s == "" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			t.Errorf("%q becomes %q", name, s)
@@ -130,7 +132,8 @@ func TestProgramsAdd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is, ok := netconf.Of(after, a.Name); !ok || is.File != f.Path || is.MTU != a.MTU || len(is.Addresses) != 1 || is.Addresses[0] != a.CIDR {
+		if is, ok := netconf.Of(after, a.Name); !ok || is.File != f.Path || is.MTU != a.MTU || len(is.Addresses) != 1 ||
+			is.Addresses[0] != a.CIDR {
 			t.Errorf("%s: %+v", s, is)
 		}
 		if d := netconf.Difference(before, after, a.Name); d != nil {
@@ -175,7 +178,8 @@ func TestToolsOfTheGuest(t *testing.T) {
 		{netconf.Ifupdown, "ifup", "/etc/network/interfaces", "source /etc/network/interfaces.d/*\n", ""},
 		{netconf.Ifupdown, "ifup other-ifup", "/etc/network/interfaces", "source /etc/network/interfaces.d/*\n", "/etc/network/interfaces: "},
 		{netconf.Netplan, "netplan NetworkManager", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", ""},
-		{netconf.Netplan, "netplan systemd-networkd", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", "/etc/netplan/1.yaml: its renderer"},
+		{netconf.Netplan, "netplan systemd-networkd", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n",
+			"/etc/netplan/1.yaml: its renderer"},
 		{netconf.Netplan, "netplan no-networkd", "/etc/netplan/1.yaml", "network: {version: 2}\n", "/etc/netplan/1.yaml: netplan's renderer"},
 		{netconf.Netplan, "", "/etc/netplan/1.yaml", "network: {renderer: NetworkManager}\n", ""},
 	} {
@@ -191,12 +195,15 @@ func TestToolsOfTheGuest(t *testing.T) {
 func TestHostileNetplan(t *testing.T) {
 	p, _ := netconf.For(netconf.Netplan)
 	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}}
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n" +
-		"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nnetwork: {version: 2, ethernets: {ens192: {addresses: *e}}}\n"
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, " +
+		"*b, *b, *b]\n" +
+		"d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nnetwork: {version: 2, ethernets: " +
+		"{ens192: {addresses: *e}}}\n"
 	for text, refused := range map[string]bool{
 		bomb: true,
 		"network: &a {version: 2, ethernets: *a}\n": true,
-		"network: {renderer: NetworkManager, ethernets: {ens192: {dhcp4: true, networkmanager: {passthrough: {connection.permissions: [x]}}}}}\n": false,
+		"network: {renderer: NetworkManager, ethernets: {ens192: {dhcp4: true, networkmanager: {passthrough: {connection.permissions: " +
+			"[x]}}}}}\n": false,
 	} {
 		_, err := p.Effective([]netconf.File{{Path: "/etc/netplan/50.yaml", Content: text}}, links)
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "/etc/netplan/50.yaml") {
@@ -207,12 +214,15 @@ func TestHostileNetplan(t *testing.T) {
 
 // Links of containers come and go: files that fit any interface say nothing about them.
 func TestLinksOfContainersAreNotNamed(t *testing.T) {
-	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}, {Name: "veth1a2b", MAC: "02:00:00:00:00:07"}, {Name: "br0", MAC: "02:00:00:00:00:08"}}
+	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}, {Name: "veth1a2b", MAC: "02:00:00:00:00:07"},
+		{Name: "br0", MAC: "02:00:00:00:00:08"}}
 	for system, files := range map[netconf.System][]netconf.File{
 		netconf.Networkd: {{Path: "/etc/systemd/network/zz-default.network", Content: "[Match]\nName=*\n[Network]\nDHCP=yes\n"},
 			{Path: "/etc/systemd/network/br0.network", Content: "[Match]\nName=br0\n[Network]\nDHCP=yes\n"}},
-		netconf.NetworkManager: {{Path: "/etc/NetworkManager/system-connections/any.nmconnection", Content: "[connection]\nid=any\ntype=ethernet\n[ipv4]\nmethod=auto\n"},
-			{Path: "/etc/NetworkManager/system-connections/br0.nmconnection", Content: "[connection]\nid=br0\ntype=bridge\ninterface-name=br0\n[ipv4]\nmethod=auto\n"}},
+		netconf.NetworkManager: {{Path: "/etc/NetworkManager/system-connections/any.nmconnection",
+			Content: "[connection]\nid=any\ntype=ethernet\n[ipv4]\nmethod=auto\n"},
+			{Path: "/etc/NetworkManager/system-connections/br0.nmconnection",
+				Content: "[connection]\nid=br0\ntype=bridge\ninterface-name=br0\n[ipv4]\nmethod=auto\n"}},
 	} {
 		p, _ := netconf.For(system)
 		all, err := p.Effective(files, links)
@@ -230,9 +240,12 @@ func TestLinksOfContainersAreNotNamed(t *testing.T) {
 // netplan-generate(8): /run comes before /etc. netplan 0.106 of Debian 12 does so.
 func TestRunHidesEtcOfNetplan(t *testing.T) {
 	p, _ := netconf.For(netconf.Netplan)
-	all, err := p.Effective([]netconf.File{{Path: "/etc/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.1/24]}}}\n"},
-		{Path: "/run/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.2/24]}}}\n"}}, []netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}})
-	if e, _ := netconf.Of(all, "ens192"); err != nil || e.File != "/run/netplan/50.yaml" || !slices.Equal(e.Addresses, []string{"10.0.0.2/24"}) {
+	all, err := p.Effective(
+		[]netconf.File{{Path: "/etc/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.1/24]}}}\n"},
+			{Path: "/run/netplan/50.yaml", Content: "network: {ethernets: {ens192: {addresses: [10.0.0.2/24]}}}\n"}},
+		[]netconf.Link{{Name: "ens192", MAC: "00:50:56:80:00:01", Device: true}})
+	if e, _ := netconf.Of(all, "ens192"); err != nil || e.File != "/run/netplan/50.yaml" ||
+		!slices.Equal(e.Addresses, []string{"10.0.0.2/24"}) {
 		t.Errorf("%v, %+v", err, e)
 	}
 }

@@ -27,8 +27,8 @@ func (netplan) own(a Static) string {
 	return "/etc/netplan/60-rdma-setup-" + backends.Slug(a.PortGroup) + ".yaml"
 }
 
-// stanzaIDs are the ids that our stanza may have, in the order of preference: with networkd, of the files 10-netplan-ID.network that match an
-// interface the first by name decides. A stanza of others with the same id would merge with ours.
+// stanzaIDs are the ids that our stanza may have, in the order of preference: with networkd, of the files 10-netplan-ID.network that match
+// an interface the first by name decides. A stanza of others with the same id would merge with ours.
 func stanzaIDs(a Static) []string {
 	return []string{"0-rdma-setup-" + backends.Slug(a.PortGroup), "!-rdma-setup-" + backends.Slug(a.PortGroup)}
 }
@@ -45,7 +45,8 @@ func (p netplan) add(files []File, links []Link, a Static) (File, error) {
 	}
 	for _, s := range all.stanzas {
 		if name := s.text("set-name"); s.fits(l) && name != "" && name != a.Name {
-			return File{}, &Refusal{File: s.file, Why: fmt.Sprintf("stanza %s gives %s the name %s", s.id, a.Name, name), Hint: "Restart the guest, or remove set-name from the stanza."}
+			return File{}, &Refusal{File: s.file, Why: fmt.Sprintf("stanza %s gives %s the name %s", s.id, a.Name, name),
+				Hint: "Restart the guest, or remove set-name from the stanza."}
 		}
 	}
 	if renderer == NetworkManager {
@@ -84,8 +85,10 @@ func netplanText(id string, renderer System, global bool, a Static) string {
 	more := "      accept-ra: false\n"
 	switch {
 	case renderer == NetworkManager:
-		more = fmt.Sprintf("      renderer: NetworkManager\n      networkmanager:\n        passthrough:\n          connection.autoconnect-priority: \"%d\"\n          ipv4.never-default: \"true\"\n"+
-			"          ipv6.method: \"link-local\"\n", priority)
+		more = fmt.Sprintf(
+			"      renderer: NetworkManager\n      networkmanager:\n        passthrough:\n          connection.autoconnect-priority: \"%d\"\n     "+
+				"     ipv4.never-default: \"true\"\n"+
+				"          ipv6.method: \"link-local\"\n", priority)
 		if dhcp {
 			addresses = "      dhcp4-overrides:\n        use-routes: false\n"
 			more += "          ipv4.ignore-auto-dns: \"true\"\n"
@@ -138,7 +141,8 @@ func quoteYAML(s string) string {
 	return s
 }
 
-// rendererFor returns the renderer for our stanza, and the file that says it: that of the stanzas which also fit the interface if they agree.
+// rendererFor returns the renderer for our stanza, and the file that says it: that of the stanzas which also fit the interface if they
+// agree.
 func (p *plans) rendererFor(l Link) (renderer System, by string) {
 	var rivals []System
 	for _, s := range p.stanzas {
@@ -213,7 +217,8 @@ func Pending(files, generated []File, links []Link) error {
 			there := slices.ContainsFunc(pair[1], func(o File) bool { return path.Base(o.Path) == base })
 			switch s := p.stanzaOf(f.Path); {
 			case there || !generatedName.MatchString(base) || strings.HasSuffix(base, ".netdev"):
-			case strings.Contains(base, backends.OwnName) || slices.ContainsFunc(files, func(o File) bool { return o.Path == path.Join(keyfileDirs[0], base) }):
+			case strings.Contains(base, backends.OwnName) ||
+				slices.ContainsFunc(files, func(o File) bool { return o.Path == path.Join(keyfileDirs[0], base) }):
 				// Ours; or one that NetworkManager keeps in /etc since somebody edited it there.
 			case s != nil:
 				refuse(s.file, "the stanza "+s.id)

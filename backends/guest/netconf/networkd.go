@@ -19,8 +19,9 @@ func networkdText(a Static) string {
 	if a.CIDR == backends.DHCP {
 		address, dhcp = "DHCP=ipv4", "\n[DHCPv4]\nUseRoutes=no\nUseDNS=no\nUseMTU=no\n"
 	}
-	return comment(a) + fmt.Sprintf("[Match]\nMACAddress=%s\nType=!vlan bond bridge\n\n[Link]\nMTUBytes=%d\nRequiredForOnline=no\n\n[Network]\n%s\n"+
-		"LinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n%s", a.MAC, a.MTU, address, dhcp+a.networkdRule())
+	return comment(a) +
+		fmt.Sprintf("[Match]\nMACAddress=%s\nType=!vlan bond bridge\n\n[Link]\nMTUBytes=%d\nRequiredForOnline=no\n\n[Network]\n%s\n"+
+			"LinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n%s", a.MAC, a.MTU, address, dhcp+a.networkdRule())
 }
 
 // networkdRule is a rule for packets from the address, with its route (systemd.network(5), [RoutingPolicyRule] and [Route]).
@@ -38,7 +39,8 @@ func (a Static) networkdRule() string {
 type networkd struct{}
 
 // systemdDirs are the directories of systemd's files; a file hides one of the same name in a later directory. /lib is /usr/lib.
-var systemdDirs = []string{"/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network"}
+var systemdDirs = []string{"/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network",
+	"/lib/systemd/network"}
 
 func (networkd) own(a Static) string {
 	return "/etc/systemd/network/05-rdma-setup-" + backends.Slug(a.PortGroup) + ".network"
@@ -97,7 +99,8 @@ func (u unit) matches(l Link) bool {
 		values []string
 	}{
 		{"MACAddress", true, []string{l.MAC}}, {"PermanentMACAddress", true, []string{l.MAC}},
-		{"Path", false, []string{l.Path}}, {"Driver", false, []string{l.Driver}}, {"Type", false, []string{cmp.Or(l.Type, "ether")}}, {"Kind", false, []string{l.Type}},
+		{"Path", false, []string{l.Path}}, {"Driver", false, []string{l.Driver}}, {"Type", false, []string{cmp.Or(l.Type, "ether")}},
+		{"Kind", false, []string{l.Type}},
 		{"Name", false, append([]string{l.Name}, l.Alt...)}, {"OriginalName", false, append([]string{l.Name}, l.Alt...)},
 	}
 	some := false

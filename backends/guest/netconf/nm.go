@@ -57,7 +57,8 @@ func (a Static) keyfileRule() string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("\nroute1=%[2]s\nroute1_options=table=%[3]d,src=%[1]s\nrouting-rule1=priority %[3]d from %[1]s/32 table %[3]d", from, subnet, a.Table)
+	return fmt.Sprintf("\nroute1=%[2]s\nroute1_options=table=%[3]d,src=%[1]s\nrouting-rule1=priority %[3]d from %[1]s/32 table %[3]d", from,
+		subnet, a.Table)
 }
 
 // networkManager is NetworkManager: of the profiles that fit an interface and start by themselves, that with the highest priority
@@ -71,7 +72,8 @@ func (networkManager) own(a Static) string {
 func (p networkManager) add(files []File, links []Link, a Static) (File, error) {
 	for _, c := range profiles(files) {
 		if l, ok := linkOf(links, a.NIC); ok && c.fits(l) && c.priority >= priority {
-			return File{}, &Refusal{File: c.File, Why: fmt.Sprintf("the profile %s also fits %s and has the highest priority, %d", c.ID, a.Name, c.priority),
+			return File{}, &Refusal{File: c.File, Why: fmt.Sprintf("the profile %s also fits %s and has the highest priority, %d", c.ID, a.Name,
+				c.priority),
 				Hint: "Lower its connection.autoconnect-priority, or restrict it to its own interface."}
 		}
 	}
@@ -89,7 +91,8 @@ type profile struct {
 
 // keyfileDirs are the directories of profiles; one with the same UUID in an earlier directory hides the others
 // (NetworkManager.conf(5), plugin keyfile).
-var keyfileDirs = []string{"/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections", "/usr/lib/NetworkManager/system-connections"}
+var keyfileDirs = []string{"/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections",
+	"/usr/lib/NetworkManager/system-connections"}
 
 // profiles returns the profiles that may start by themselves, in the order in which they are preferred.
 func profiles(files []File) (all []profile) {
@@ -100,7 +103,8 @@ func profiles(files []File) (all []profile) {
 				uuids[uuid] = true // a link to /dev/null: somebody has deleted the profile (NetworkManager, nms-keyfile-utils.c: nmmeta)
 			}
 			suffix := strings.HasSuffix(f.Path, ".nmconnection")
-			if path.Dir(f.Path) != dir || !suffix && (i > 0 || path.Base(f.Path)[0] == '.' || path.Ext(f.Path) == ".nmmeta" || strings.HasSuffix(f.Path, "~")) {
+			if path.Dir(f.Path) != dir ||
+				!suffix && (i > 0 || path.Base(f.Path)[0] == '.' || path.Ext(f.Path) == ".nmmeta" || strings.HasSuffix(f.Path, "~")) {
 				continue
 			}
 			c := keyfile(f)
@@ -128,7 +132,8 @@ func profiles(files []File) (all []profile) {
 func keyfile(f File) (c profile) {
 	s := parseINI(f.Content)
 	hw := func(key string) string { return s.get("ethernet", key) + s.get("802-3-ethernet", key) }
-	c.Effective = Effective{File: f.Path, ID: cmp.Or(s.get("connection", "id"), strings.TrimSuffix(path.Base(f.Path), ".nmconnection")), Renderer: NetworkManager}
+	c.Effective = Effective{File: f.Path, ID: cmp.Or(s.get("connection", "id"), strings.TrimSuffix(path.Base(f.Path), ".nmconnection")),
+		Renderer: NetworkManager}
 	c.uuid = s.get("connection", "uuid")
 	c.priority, _ = strconv.Atoi(s.get("connection", "autoconnect-priority"))
 	if c.priority < -999 || c.priority > 999 {
@@ -152,7 +157,8 @@ func keyfile(f File) (c profile) {
 			return matchSpecs(strings.FieldsFunc(s.get("match", key), semicolon), value)
 		}
 		c.fits = func(l Link) bool {
-			return l.Type == "" && (l.Device || name == l.Name) && (mac == "" || mac == l.MAC) && (name == "" || name == l.Name) && !slices.Contains(strings.FieldsFunc(not, semicolon), l.MAC) &&
+			return l.Type == "" && (l.Device || name == l.Name) && (mac == "" || mac == l.MAC) && (name == "" || name == l.Name) &&
+				!slices.Contains(strings.FieldsFunc(not, semicolon), l.MAC) &&
 				match("interface-name", l.Name) && match("driver", l.Driver) && match("path", l.Path)
 		}
 	case name != "": // a virtual interface

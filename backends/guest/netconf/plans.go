@@ -152,7 +152,8 @@ var yamlLine = regexp.MustCompile(`line (\d+)`)
 
 // invalid refuses a file with which netplan generates nothing.
 func invalid(f File, line int, why string) error {
-	return &Refusal{File: f.Path, Line: line, Why: "netplan cannot read it: " + why, Hint: "Correct or remove the file: otherwise no interface is configured at the next boot."}
+	return &Refusal{File: f.Path, Line: line, Why: "netplan cannot read it: " + why,
+		Hint: "Correct or remove the file: otherwise no interface is configured at the next boot."}
 }
 
 // readYAML reads the first document of a file; every scalar is text, as for netplan, and a repeated key replaces.

@@ -71,7 +71,8 @@ func (r *Refusal) Error() string {
 
 // For returns the program of a system. tools are those of the guest, as for Detect; without any it is not known what runs there.
 func For(s System, tools ...string) (Program, bool) {
-	r, ok := map[System]rules{Netplan: netplan{tools}, NetworkManager: networkManager{}, Ifcfg: networkScripts{}, Networkd: networkd{}, Ifupdown: ifupdown{tools: tools}}[s]
+	r, ok := map[System]rules{Netplan: netplan{tools}, NetworkManager: networkManager{}, Ifcfg: networkScripts{}, Networkd: networkd{},
+		Ifupdown: ifupdown{tools: tools}}[s]
 	return program{r}, ok
 }
 
@@ -110,11 +111,13 @@ func (p program) Add(files []File, links []Link, want Static) (File, error) {
 	was, _ := Of(before, want.Name)
 	switch {
 	case was.Unmanaged:
-		return File{}, &Refusal{File: was.File, Why: want.Name + " is to be left alone", Hint: "Remove " + want.Name + " from what the file excludes (NM_CONTROLLED=no, unmanaged-devices, Unmanaged=yes)."}
+		return File{}, &Refusal{File: was.File, Why: want.Name + " is to be left alone",
+			Hint: "Remove " + want.Name + " from what the file excludes (NM_CONTROLLED=no, unmanaged-devices, Unmanaged=yes)."}
 	case was.Master != "":
 		return File{}, &Refusal{File: was.File, Why: want.Name + " is a member of " + was.Master, Hint: "Remove the interface from it first."}
 	case len(was.Uppers) > 0:
-		return File{}, &Refusal{File: was.File, Why: strings.Join(was.Uppers, ", ") + " is made on " + want.Name, Hint: "Give the VM an adapter of its own for RDMA."}
+		return File{}, &Refusal{File: was.File, Why: strings.Join(was.Uppers, ", ") + " is made on " + want.Name,
+			Hint: "Give the VM an adapter of its own for RDMA."}
 	}
 	f, err := p.add(files, links, want)
 	if err != nil || len(links) == 0 {
@@ -129,13 +132,14 @@ func (p program) Add(files []File, links []Link, want Static) (File, error) {
 		return File{}, &Refusal{File: cmp.Or(is.File, is.LinkFile, f.Path), Why: why, Hint: "Restrict the file to the other interfaces."}
 	}
 	if d := Difference(before, after, want.Name); len(d) > 0 {
-		return File{}, &Refusal{File: f.Path, Why: "it would change another interface: " + strings.Join(d, "; "), Hint: "Configure the address by hand and exclude the guest."}
+		return File{}, &Refusal{File: f.Path, Why: "it would change another interface: " + strings.Join(d, "; "),
+			Hint: "Configure the address by hand and exclude the guest."}
 	}
 	return f, nil
 }
 
-// another refuses an address whose file is that of another interface, and one for an interface that has a file of this program under another
-// name: port groups have been renamed or exchanged.
+// another refuses an address whose file is that of another interface, and one for an interface that has a file of this program under
+// another name: port groups have been renamed or exchanged.
 func (p program) another(all []Effective, want Static) *Refusal {
 	for _, e := range all {
 		if _, ours := backends.NetFileOf(e.File); ours && (e.Link == want.Name) != (e.File == p.own(want)) {
@@ -153,7 +157,8 @@ func (e Effective) exactly(f File, want Static) string {
 		return "it decides for " + want.Name + ", and nothing can go before it"
 	case e.Name != "" && e.Name != want.Name:
 		return want.Name + " would be renamed to " + e.Name
-	case e.DHCP4 != dhcp, e.DHCP6, !dhcp && !slices.Equal(e.Addresses, []string{canonical(want.CIDR)}), e.MTU != want.MTU && !(dhcp && e.Renderer == Ifupdown), len(e.DNS) > 0:
+	case e.DHCP4 != dhcp, e.DHCP6, !dhcp && !slices.Equal(e.Addresses, []string{canonical(want.CIDR)}),
+		e.MTU != want.MTU && !(dhcp && e.Renderer == Ifupdown), len(e.DNS) > 0:
 		return want.Name + " would not have just the planned address"
 	}
 	return ""
@@ -198,7 +203,8 @@ func Difference(before, after []Effective, ours string) (differs []string) {
 func (e Effective) differs(now Effective) (differs []string) {
 	note := func(what string, was, is any) {
 		if w, i := fmt.Sprint(was), fmt.Sprint(is); w != i {
-			differs = append(differs, fmt.Sprintf("%s of %s was %s and is %s", what, e.Link, cmp.Or(strings.Trim(w, "[]"), "none"), cmp.Or(strings.Trim(i, "[]"), "none")))
+			differs = append(differs, fmt.Sprintf("%s of %s was %s and is %s", what, e.Link, cmp.Or(strings.Trim(w, "[]"), "none"),
+				cmp.Or(strings.Trim(i, "[]"), "none")))
 		}
 	}
 	note("the deciding file", e.File, now.File)

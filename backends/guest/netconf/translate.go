@@ -153,7 +153,8 @@ func (p *plans) profile(s *stanza) string {
 	_, match := s.body["match"].(map[string]any)
 	name := s.text("match", "name")
 	exact := name != "" && !strings.ContainsAny(name, "*[]?")
-	l.set("type", map[string]string{"ethernets": "ethernet", "wifis": "wifi", "modems": "gsm", "bonds": "bond", "bridges": "bridge", "vlans": "vlan", "vrfs": "vrf"}[s.kind])
+	l.set("type", map[string]string{"ethernets": "ethernet", "wifis": "wifi", "modems": "gsm", "bonds": "bond", "bridges": "bridge",
+		"vlans": "vlan", "vrfs": "vrf"}[s.kind])
 	switch set := s.text("set-name"); {
 	case s.physical() && set != "":
 		l.set("interface-name", set)

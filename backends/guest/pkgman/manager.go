@@ -47,11 +47,14 @@ func For(program string) (Manager, bool) {
 }
 
 var (
-	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|dpkg frontend (lock )?(is|was) locked by|waiting for process with pid|existing lock .*yum\.pid`)
-	unreachable = regexp.MustCompile(`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
-		`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
+	lockTaken = regexp.MustCompile(
+		`(?i)could not get lock|unable to (acquire|lock)|dpkg frontend (lock )?(is|was) locked by|waiting for process with pid|existing lock .*yum\.pid`)
+	unreachable = regexp.MustCompile(
+		`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
+			`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
 	repairable  = regexp.MustCompile(`(?i)dpkg was interrupted|fix-broken`)
-	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
+	unknownName = regexp.MustCompile(
+		`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
 // dpkgError is an error of dpkg about one package; its reason follows on indented lines.

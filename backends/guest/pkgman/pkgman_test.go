@@ -82,7 +82,8 @@ func TestSimulations(t *testing.T) {
 	}{
 		{"apt: upgrades are not new", "apt-get", aptOut, false, []string{"librdmacm1", "perftest"}},
 		{"apt: removal", "apt-get", "Purg perftest [4.5]\nRemv infiniband-diags [39.0]\n", true, []string{"perftest", "infiniband-diags"}},
-		{"dnf: a long name has a line of its own", "dnf", dnfOut, false, []string{"perftest", "a-package-whose-name-is-too-long-for-its-column", "librdmacm", "pciutils"}},
+		{"dnf: a long name has a line of its own", "dnf", dnfOut, false, []string{"perftest", "a-package-whose-name-is-too-long-for-its-column",
+			"librdmacm", "pciutils"}},
 		{"dnf: what goes along", "dnf", dnfRemove, true, []string{"rdma-core", "nfs-rdma-tools"}},
 		{"yum answers like dnf", "yum", dnfRemove, true, []string{"rdma-core", "nfs-rdma-tools"}},
 		{"nothing", "dnf", "", false, nil},
@@ -113,17 +114,21 @@ func TestPackageManagerErrorsAreClassified(t *testing.T) {
 	}{
 		{"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", true, false, false, true, true},
 		{"Waiting for process with pid 4711 to finish.", true, false, false, false, false},
-		{"W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'", false, true, false, false, false},
+		{"W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'", false, true,
+			false, false, false},
 		{"Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist", false, true, false, true, true},
 		{"E: Unable to locate package ibutils", false, false, true, false, true},
 		{"E: Package 'libmlx4-1' has no installation candidate", false, false, true, false, true},
 		{"No match for argument: ibutils\nError: Unable to find a match: ibutils", false, false, true, false, true},
-		{"E: Unable to locate package ibutils\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'", false, false, false, true, false},
-		{"E: Write error - write (28: No space left on device)\nE: The package lists or status file could not be parsed or opened.", false, false, false, true, true},
+		{"E: Unable to locate package ibutils\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'", false, false, false, true,
+			false},
+		{"E: Write error - write (28: No space left on device)\nE: The package lists or status file could not be parsed or opened.", false, false,
+			false, true, true},
 		{"E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution).", false, false, false, true, false},
 	} {
 		if pkgman.Locked(test.said) != test.locked || pkgman.Unreachable(test.said) != test.unreachable ||
-			pkgman.OnlyUnknown(test.said) != test.only || pkgman.HasOtherError(test.said) != test.complaints || pkgman.Undetermined(test.said) != test.helpless {
+			pkgman.OnlyUnknown(test.said) != test.only || pkgman.HasOtherError(test.said) != test.complaints ||
+			pkgman.Undetermined(test.said) != test.helpless {
 			t.Errorf("%q: locked %v, unreachable %v, only unknown %v, complains %v, helpless %v", test.said, pkgman.Locked(test.said),
 				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.HasOtherError(test.said), pkgman.Undetermined(test.said))
 		}
@@ -133,12 +138,15 @@ func TestPackageManagerErrorsAreClassified(t *testing.T) {
 // What Debian 12's dpkg 1.21.22 prints beneath apt-get for a package whose unpacking was cut off.
 func TestReasonOfDpkg(t *testing.T) {
 	const said = "debconf: delaying package configuration, since apt-utils is not installed\r\n" +
-		"dpkg: error processing package libnl-3-200:amd64 (--configure):\r\n package is in a very bad inconsistent state; you should\r\n reinstall it before attempting configuration\r\n" +
+		"dpkg: error processing package libnl-3-200:amd64 (--configure):\r\n package is in a very bad inconsistent state; you should\r\n " +
+		"reinstall it before attempting configuration\r\n" +
 		"dpkg: dependency problems prevent configuration of rdma-core:\n rdma-core depends on libnl-3-200 (>= 3.2.7); however:\n" +
-		"dpkg: error processing package rdma-core (--configure):\n dependency problems - leaving unconfigured\nErrors were encountered while processing:\n libnl-3-200:amd64\n"
+		"dpkg: error processing package rdma-core (--configure):\n dependency problems - leaving unconfigured\nErrors were encountered while " +
+		"processing:\n libnl-3-200:amd64\n"
 	for text, want := range map[string]string{
 		said: "libnl-3-200:amd64: package is in a very bad inconsistent state; you should reinstall it before attempting configuration",
-		"dpkg: error processing archive /srv/a_1_amd64.deb (--unpack):\n cannot copy extracted data for './usr/a' to '/usr/a.dpkg-new': failed to write (No space left on device)\n": "/srv/a_1_amd64.deb: " +
+		"dpkg: error processing archive /srv/a_1_amd64.deb (--unpack):\n cannot copy extracted data for './usr/a' to '/usr/a.dpkg-new': failed " +
+			"to write (No space left on device)\n": "/srv/a_1_amd64.deb: " +
 			"cannot copy extracted data for './usr/a' to '/usr/a.dpkg-new': failed to write (No space left on device)",
 		"E: Unable to locate package perftest\n": "",
 	} {

@@ -30,7 +30,8 @@ func (s *site) older() {
 		s.t.Fatal("no mirror had Debian 11's perftest when the image was built")
 	}
 	s.both(fewer)
-	if libraries := second.run("sed -i s,/usr/bin/,/srv/older/, /usr/local/bin/ib_send_bw; ldd /srv/older/ib_send_bw"); strings.Contains(libraries, "not found") {
+	if libraries := second.run("sed -i s,/usr/bin/,/srv/older/, /usr/local/bin/ib_send_bw; ldd /srv/older/ib_send_bw"); strings.Contains(
+		libraries, "not found") {
 		s.t.Fatalf("Debian 11's perftest does not run here:\n%s", libraries)
 	}
 }
@@ -41,7 +42,8 @@ func (s *site) unmeasured(answers string) {
 	quick := s.measure(answers, "answers-quick.yaml", "\nmeasure: {bandwidth: true, latency: false}\n")
 	for _, c := range []struct{ name, cause, back, says string }{
 		{"port 18515 is filtered in the server",
-			"nft add table inet filtered; nft 'add chain inet filtered in { type filter hook input priority 0; }'; nft add rule inet filtered in tcp dport 18515 drop",
+			"nft add table inet filtered; nft 'add chain inet filtered in { type filter hook input priority 0; }'; nft add rule inet filtered in " +
+				"tcp dport 18515 drop",
 			"nft delete table inet filtered", `TCP port 18515 of vm-02 .*does not answer vm-01:`},
 		{"port 18515 is taken in the server",
 			`cat >/var/tmp/taken.pl <<'END'

@@ -20,7 +20,8 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 	first, second := s.guests[0], s.guests[1]
 	s.scenario("apply without a package mirror in one guest and without disk space in the other", func(t *testing.T) {
 		first.run("cp /etc/apt/sources.list /var/tmp/sources; echo 'deb http://mirror.invalid/debian stable main' >/etc/apt/sources.list")
-		second.run("fallocate -l $(df -B1 --output=avail / | tail -n1) /full; dd if=/dev/zero of=/full.root bs=1M 2>/dev/null || :") // root has a reserve
+		// root has a reserve
+		second.run("fallocate -l $(df -B1 --output=avail / | tail -n1) /full; dd if=/dev/zero of=/full.root bs=1M 2>/dev/null || :")
 		out, errs := s.must(1, "apply", "-f", good, "--yes")
 		s.says(out+errs, `vm-01.*cannot be reached`, `vm-02.*No space left`)
 		first.run("mv /var/tmp/sources /etc/apt/sources.list")
@@ -32,8 +33,10 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 	}
 	s.scenario("apply when both are repaired, the power fails in one and the other reboots while dpkg is at work", func(t *testing.T) {
 		before := second.run("cat /proc/sys/kernel/random/boot_id")
-		first.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/libnl-3-200*.list ]; do sleep 0.2; done; echo o >/proc/sysrq-trigger'")
-		second.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/rdma-core.list ]; do sleep 0.2; done; systemctl reboot'")
+		first.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/libnl-3-200*.list ]; do sleep 0.2; done; echo o " +
+			">/proc/sysrq-trigger'")
+		second.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/rdma-core.list ]; do sleep 0.2; done; " +
+			"systemctl reboot'")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		off, again := first.ended, make(chan error, 1)

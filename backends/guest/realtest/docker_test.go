@@ -110,14 +110,16 @@ func TestContainers(t *testing.T) {
 	first, second := s.guests[0], s.guests[1]
 	for i, m := range s.guests {
 		m.run(fmt.Sprintf("ip addr add 192.168.50.%d/24 dev ens192; ip link set ens192 up; ip link set ens224 down", 11+i))
-		m.run("umask 77; cat >/root/.ssh/id_ed25519 <<'EOF'\n" + string(s.read("id_ed25519")) + "EOF\necho StrictHostKeyChecking accept-new >/root/.ssh/config\n" +
+		m.run("umask 77; cat >/root/.ssh/id_ed25519 <<'EOF'\n" + string(s.read("id_ed25519")) +
+			"EOF\necho StrictHostKeyChecking accept-new >/root/.ssh/config\n" +
 			"cp /root/.ssh/id_ed25519 /root/.ssh/config ~ubuntu/.ssh; chown ubuntu: ~ubuntu/.ssh/*")
 	}
 	gid := first.run("grep -l c0a8:320b /sys/class/infiniband/rxe0/ports/1/gids/* | xargs -n1 basename")
 	bare := s.facts()
 	s.containers(first, second, gid)
 	s.scenario("undo takes away Docker and what came with it", func(t *testing.T) {
-		s.both("systemctl disable -q --now rdma-setup-container-routes; rm -f /etc/systemd/system/rdma-setup-container-routes.service; sh /var/tmp/docker-setup.sh undo")
+		s.both("systemctl disable -q --now rdma-setup-container-routes; rm -f /etc/systemd/system/rdma-setup-container-routes.service; sh " +
+			"/var/tmp/docker-setup.sh undo")
 		s.unchanged(bare)
 	})
 	s.scripted()
@@ -147,14 +149,17 @@ func (s *site) scripted() {
 			ssh 192.168.50.12 true && scp -q mpi osu_* 192.168.50.12:/var/tmp/bin`)
 		s.put(first, "/var/tmp/osu.sh", append([]string{"osu", "--device", "rxe0", "--runs", "1"}, over...)...)
 		sent, _ := first.packets()
-		out := first.run("export PATH=/var/tmp/bin:$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; sh /var/tmp/osu.sh >/var/tmp/today; cat /var/tmp/today")
+		out := first.run("export PATH=/var/tmp/bin:$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; sh /var/tmp/osu.sh " +
+			">/var/tmp/today; cat /var/tmp/today")
 		now, _ := first.packets()
-		if !regexp.MustCompile(`(?m)^osu_mbw_mr 2 4096 [0-9.]+$`).MatchString(out) || !strings.Contains(out, "osu_alltoall 2 ") || now-sent < 100 {
+		if !regexp.MustCompile(`(?m)^osu_mbw_mr 2 4096 [0-9.]+$`).MatchString(out) || !strings.Contains(out, "osu_alltoall 2 ") ||
+			now-sent < 100 {
 			t.Errorf("%d packets:\n%s", now-sent, out)
 		}
 	})
 	s.scenario("the launcher's command of generate mpijob starts a rank in each guest", func(t *testing.T) {
-		text, _ := s.must(0, "generate", "mpijob", "--gpus", "0", "--slots", "1", "--device", "rxe0", "--", "sh", "-c", `echo "@ $(hostname) $OMPI_COMM_WORLD_RANK $NCCL_IB_HCA"`)
+		text, _ := s.must(0, "generate", "mpijob", "--gpus", "0", "--slots", "1", "--device", "rxe0", "--", "sh", "-c",
+			`echo "@ $(hostname) $OMPI_COMM_WORLD_RANK $NCCL_IB_HCA"`)
 		var job struct {
 			Spec struct {
 				Replicas map[string]struct {
@@ -187,26 +192,28 @@ export OMPI_MCA_orte_keep_fqdn_hostnames=true OMPI_MCA_orte_default_hostfile=/va
 
 // containers runs the scripts that need Docker.
 func (s *site) containers(first, second *machine, gid string) {
-	started := "systemctl show docker -p MainPID -p ExecMainStartTimestampMonotonic; docker info -f '{{.Containers}} {{.Images}} {{json .Runtimes}}'"
-	installed := s.scenario("the script installs Docker from the guests' own repositories, and a second run changes nothing", func(t *testing.T) {
-		s.both(toolkit)
-		for _, m := range s.guests {
-			s.put(m, "/var/tmp/docker-setup.sh", "docker-setup", "--distribution", "--nvidia")
-		}
-		s.both("sh /var/tmp/docker-setup.sh >/var/tmp/log 2>&1 || { tail -n 20 /var/tmp/log; exit 1; }")
-		if t.Failed() {
-			return
-		}
-		once := s.facts()
-		before := []string{first.run(started), second.run(started)}
-		s.both("sh /var/tmp/docker-setup.sh")
-		s.unchanged(once)
-		for i, m := range s.guests {
-			if now := m.run(started); now != before[i] || !strings.Contains(now, `"nvidia"`) {
-				t.Errorf("%s: Docker was\n%s\nand is\n%s", m.name, before[i], now)
+	started := "systemctl show docker -p MainPID -p ExecMainStartTimestampMonotonic; docker info -f '{{.Containers}} {{.Images}} {{json " +
+		".Runtimes}}'"
+	installed := s.scenario("the script installs Docker from the guests' own repositories, and a second run changes nothing",
+		func(t *testing.T) {
+			s.both(toolkit)
+			for _, m := range s.guests {
+				s.put(m, "/var/tmp/docker-setup.sh", "docker-setup", "--distribution", "--nvidia")
 			}
-		}
-	})
+			s.both("sh /var/tmp/docker-setup.sh >/var/tmp/log 2>&1 || { tail -n 20 /var/tmp/log; exit 1; }")
+			if t.Failed() {
+				return
+			}
+			once := s.facts()
+			before := []string{first.run(started), second.run(started)}
+			s.both("sh /var/tmp/docker-setup.sh")
+			s.unchanged(once)
+			for i, m := range s.guests {
+				if now := m.run(started); now != before[i] || !strings.Contains(now, `"nvidia"`) {
+					t.Errorf("%s: Docker was\n%s\nand is\n%s", m.name, before[i], now)
+				}
+			}
+		})
 	if !installed {
 		return
 	}
@@ -216,7 +223,9 @@ func (s *site) containers(first, second *machine, gid string) {
 			t.FailNow()
 		}
 		send := " local/perftest:1 ib_write_bw -d rxe0 -x " + gid + " -s 65536 -n 64 -u 20 -F"
-		second.run(rdmaContainer + " -d --name server" + send + "\nuntil grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.5; [ -n \"$(docker ps -q)\" ] || { docker logs server; exit 1; }; done")
+		second.run(rdmaContainer + " -d --name server" + send +
+			"\nuntil grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.5; [ -n \"$(docker ps -q)\" ] || { docker logs server; exit " +
+			"1; }; done")
 		sent, _ := first.packets()
 		out := first.run(rdmaContainer + " --rm" + send + " 192.168.50.12")
 		now, _ := first.packets()
@@ -266,7 +275,8 @@ func (s *site) containers(first, second *machine, gid string) {
 			return first.try("rm -f /run/nvidia-hook; sh /var/tmp/horovod.sh 2>&1")
 		}
 		out, err := run("local/horovod:1")
-		if err != nil || !strings.Contains(out, "\nVGG16 over NET/IB: Total img/sec on 2 GPU(s): 200.1") || !strings.Contains(out, "[1]<stdout>:guest:9:9 [0] NCCL INFO NET/IB") {
+		if err != nil || !strings.Contains(out, "\nVGG16 over NET/IB: Total img/sec on 2 GPU(s): 200.1") ||
+			!strings.Contains(out, "[1]<stdout>:guest:9:9 [0] NCCL INFO NET/IB") {
 			t.Errorf("%v\n%s", err, out)
 		}
 		if out := first.run("cat /run/nvidia-hook"); !strings.Contains(out, "prestart") {

@@ -27,7 +27,8 @@ var drifted = []drift{
 	{"the RDMA interface was taken down: PORT_DOWN", 1, "ip link set NIC down", "GST-PORT", `bring RDMA port up`},
 	{"MTU 1500 on one end", 1, "ip link set NIC mtu 1500", "GST-MTU", `set address`},
 	{"perftest was removed, in a guest that speaks German", 1,
-		"DEBIAN_FRONTEND=noninteractive apt-get -qq -y purge perftest >/dev/null 2>&1; cp -p /etc/default/locale /var/tmp/locale; echo LANG=de_DE.UTF-8 >/etc/default/locale",
+		"DEBIAN_FRONTEND=noninteractive apt-get -qq -y purge perftest >/dev/null 2>&1; cp -p /etc/default/locale /var/tmp/locale; echo " +
+			"LANG=de_DE.UTF-8 >/etc/default/locale",
 		"GST-PERFTEST", `install packages`},
 }
 
@@ -106,31 +107,33 @@ cat /sys/class/net/NIC/mtu`
 
 // lockout makes the last guest unreachable by changing its address.
 func (s *site) lockout(answers string) {
-	s.scenario("a guest that no longer answers undoes the change of its address by itself, and its management NIC stays as it was", func(t *testing.T) {
-		guest, vm := s.guests[len(s.guests)-1], fmt.Sprintf("vm-%02d", len(s.guests))
-		text, own := string(s.read(filepath.Base(answers))), fmt.Sprintf("192.168.50.%d/24", 10+len(s.guests))
-		if strings.Count(text, own) != 1 {
-			t.Fatalf("%s is not in the answers once:\n%s", own, text)
-		}
-		moved := s.write("answers-moved.yaml", strings.Replace(text, own, strings.Replace(own, ".50.", ".60.", 1), 1))
-		rdma := strings.ReplaceAll(rdma, "NIC", guest.nic())
-		nic, address := guest.run(management), guest.run(rdma)
-		guest.run(block)
-		var out, errs string
-		var code int
-		// The guest waits this long before it restores its old address.
-		s.with("RDMA_SETUP_GUEST_TIMEOUT", "60s", func() { out, errs, code = s.run("apply", "-f", moved, "--yes") })
-		guest.run(unblock)
-		if code != 1 && code != 5 {
-			t.Errorf("exit %d:\n%s%s", code, out, errs)
-		}
-		s.says(strings.Join(strings.Fields(out+errs), " "), vm+`.*guest could not be reached after the address of .*it undid the change by itself`)
-		if now := guest.run(management); now != nic {
-			t.Errorf("the management NIC was\n%s\nand is\n%s", nic, now)
-		}
-		if now := guest.run(rdma); now != address {
-			t.Errorf("the RDMA NIC was\n%s\nand is\n%s", address, now)
-		}
-		s.configured()
-	})
+	s.scenario("a guest that no longer answers undoes the change of its address by itself, and its management NIC stays as it was",
+		func(t *testing.T) {
+			guest, vm := s.guests[len(s.guests)-1], fmt.Sprintf("vm-%02d", len(s.guests))
+			text, own := string(s.read(filepath.Base(answers))), fmt.Sprintf("192.168.50.%d/24", 10+len(s.guests))
+			if strings.Count(text, own) != 1 {
+				t.Fatalf("%s is not in the answers once:\n%s", own, text)
+			}
+			moved := s.write("answers-moved.yaml", strings.Replace(text, own, strings.Replace(own, ".50.", ".60.", 1), 1))
+			rdma := strings.ReplaceAll(rdma, "NIC", guest.nic())
+			nic, address := guest.run(management), guest.run(rdma)
+			guest.run(block)
+			var out, errs string
+			var code int
+			// The guest waits this long before it restores its old address.
+			s.with("RDMA_SETUP_GUEST_TIMEOUT", "60s", func() { out, errs, code = s.run("apply", "-f", moved, "--yes") })
+			guest.run(unblock)
+			if code != 1 && code != 5 {
+				t.Errorf("exit %d:\n%s%s", code, out, errs)
+			}
+			s.says(strings.Join(strings.Fields(out+errs), " "),
+				vm+`.*guest could not be reached after the address of .*it undid the change by itself`)
+			if now := guest.run(management); now != nic {
+				t.Errorf("the management NIC was\n%s\nand is\n%s", nic, now)
+			}
+			if now := guest.run(rdma); now != address {
+				t.Errorf("the RDMA NIC was\n%s\nand is\n%s", address, now)
+			}
+			s.configured()
+		})
 }

@@ -27,7 +27,8 @@ func (s *site) killed(answers string, bare []map[string]string, what, process st
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		// The brackets keep the pattern from matching the shell that runs pgrep.
-		if said, err := guest.try(fmt.Sprintf("for i in $(seq 1500); do pgrep -f '%s' >/dev/null && exit 0; sleep 0.1; done; exit 1", process)); err != nil {
+		if said, err := guest.try(fmt.Sprintf("for i in $(seq 1500); do pgrep -f '%s' >/dev/null && exit 0; sleep 0.1; done; exit 1",
+			process)); err != nil {
 			_ = cmd.Process.Kill()
 			<-ended
 			t.Fatalf("%s was never seen: %v %s\n%s", what, err, said, lastPart(out.String(), 30))

@@ -27,10 +27,12 @@ func (s *site) faultsOfLogin() {
 			code: 4, says: []string{`vm-01.*was refused.*other`}},
 		{name: "sudo wants a password and has none", users: [2]string{"ubuntu", "ops"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "",
 			code: 3, says: []string{`vm-02.*sudo needs a password and none is known`}},
-		{name: "sudo gets a wrong password; no sudo", users: [2]string{"ops", "plain"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "plain-secret",
-			code: 3, says: []string{`vm-01.*sudo did not accept the password`, `vm-02.*sudo does not let this user run commands as root`}},
-		{name: "sudo gets its password; fish as login shell", users: [2]string{"ops", "fisher"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "ops-secret",
-			code: 0, says: []string{`2 guests: vm-01, vm-02`}},
+		{name: "sudo gets a wrong password; no sudo", users: [2]string{"ops", "plain"}, variable: "RDMA_SETUP_SUDO_PASSWORD",
+			value: "plain-secret",
+			code:  3, says: []string{`vm-01.*sudo did not accept the password`, `vm-02.*sudo does not let this user run commands as root`}},
+		{name: "sudo gets its password; fish as login shell", users: [2]string{"ops", "fisher"}, variable: "RDMA_SETUP_SUDO_PASSWORD",
+			value: "ops-secret",
+			code:  0, says: []string{`2 guests: vm-01, vm-02`}},
 	} {
 		s.scenario(f.name, func(t *testing.T) {
 			users := f.users

@@ -46,7 +46,8 @@ func (s *site) lossy(answers string) {
 		defer s.both("rm /usr/local/bin/ib_send_bw")
 		defer s.both("tc qdisc del dev ens192 root")
 		// As VFs: for PVRDMA the host would count packets, and the host here is simulated.
-		file := s.measure(answers, "answers-shaped.yaml", "\nqos: {lossless: none}\nmeasure: {bandwidth: true, latency: false, link_gbps: 0.002}\n")
+		file := s.measure(answers, "answers-shaped.yaml",
+			"\nqos: {lossless: none}\nmeasure: {bandwidth: true, latency: false, link_gbps: 0.002}\n")
 		text := strings.Replace(string(s.read("answers-shaped.yaml")), "mode: pvrdma", "mode: sriov", 1)
 		s.write("answers-shaped.yaml", pvrdmaSection.ReplaceAllString(text, ""))
 		s.both(shaped)

@@ -129,7 +129,8 @@ func (m *machine) diagnose() string {
 	console, _ := os.ReadFile(m.at("console"))
 	log, _ := os.ReadFile(m.at("qemu.log"))
 	// Slirp prints a line for every packet that it could not deliver, for example to a guest that reboots.
-	said := slices.DeleteFunc(strings.Split(string(log), "\n"), func(line string) bool { return strings.Contains(line, "Slirp: Failed to send") })
+	said := slices.DeleteFunc(strings.Split(string(log), "\n"),
+		func(line string) bool { return strings.Contains(line, "Slirp: Failed to send") })
 	return fmt.Sprintf("%s: console:\n%s\nqemu: %s", m.name, lastPart(string(console), 60), lastPart(strings.Join(said, "\n"), 10))
 }
 

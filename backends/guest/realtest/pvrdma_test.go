@@ -76,7 +76,8 @@ func TestE2EPVRDMA(t *testing.T) {
 		s.unchanged(bare)
 	})
 	s.scenario("a guest whose management stanza an earlier release narrowed", func(t *testing.T) {
-		guest.run("umask 077; cat >/etc/netplan/60-rdma-setup-RDMA-PG.yaml <<EOF\n# Written by rdma-setup: the RDMA adapter on RDMA-PG.\n" + narrowed + "EOF\nnetplan generate")
+		guest.run("umask 077; cat >/etc/netplan/60-rdma-setup-RDMA-PG.yaml <<EOF\n# Written by rdma-setup: the RDMA adapter on RDMA-PG.\n" +
+			narrowed + "EOF\nnetplan generate")
 		out, _, _ := s.run("check", "-f", good, "-o", "json")
 		s.says(out, `"GST-NETFILES-044"`, `/etc/netplan/60-rdma-setup-RDMA-PG.yaml`)
 		s.done("apply", "-f", good, "--yes")

@@ -16,7 +16,8 @@ func (m *machine) args() []string {
 	rxe := "on"
 	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
 	memory := []string{"-machine", "q35,usb=off"}
-	function := []string{"-drive", "file=" + filepath.Join(m.image, "mpi.ext4") + ",if=none,id=mpi,format=raw,readonly=on", "-device", "virtio-blk-pci,drive=mpi"}
+	function := []string{"-drive", "file=" + filepath.Join(m.image, "mpi.ext4") + ",if=none,id=mpi,format=raw,readonly=on", "-device",
+		"virtio-blk-pci,drive=mpi"}
 	if m.pvrdma {
 		rxe = "off"
 		nic += ",addr=00.0,multifunction=on"
@@ -26,11 +27,13 @@ func (m *machine) args() []string {
 	}
 	if m.rail2 != "" {
 		nic = strings.Replace(nic, "netdev=wire", "netdev=port1", 1)
-		function = append(function, "-netdev", "hubport,id=uplink,hubid=1,netdev=wire", "-netdev", "hubport,id=port1,hubid=1", "-netdev", "hubport,id=port2,hubid=1",
+		function = append(function, "-netdev", "hubport,id=uplink,hubid=1,netdev=wire", "-netdev", "hubport,id=port1,hubid=1", "-netdev",
+			"hubport,id=port2,hubid=1",
 			"-device", "pcie-root-port,id=slot224,chassis=3,slot=224", "-device", "vmxnet3,id=rdma2,netdev=port2,bus=slot224,mac="+m.rail2)
 	}
 	return append(append(memory,
-		"-name", m.name, "-accel", accelerator(), "-cpu", processor(), "-smp", "1", "-m", "512", "-nodefaults", "-vga", "none", "-display", "none",
+		"-name", m.name, "-accel", accelerator(), "-cpu", processor(), "-smp", "1", "-m", "512", "-nodefaults", "-vga", "none", "-display",
+		"none",
 		"-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
 		"-kernel", filepath.Join(m.image, "vmlinux"), "-initrd", filepath.Join(m.image, "initrd"),
 		"-append", "root=LABEL=guest rw console=ttyS0 quiet mitigations=off random.trust_cpu=on nowatchdog panic=1",

@@ -49,7 +49,8 @@ func TestE2ERails(t *testing.T) {
 		two = lab(s.outer, "--hosts", "2", "--vms", "2", "--scenario", "rails")
 		two.take(t)
 		own := strings.Replace(string(two.read("answers-pvrdma.yaml")), "RDMA-PG-1", "RDMA-PG", 1)
-		two.must(0, "apply", "-f", two.write("answers-adapters.yaml", strings.ReplaceAll(own, "user: ubuntu}", "user: ubuntu, manage: false}")), "--yes")
+		two.must(0, "apply", "-f", two.write("answers-adapters.yaml", strings.ReplaceAll(own, "user: ubuntu}", "user: ubuntu, manage: false}")),
+			"--yes")
 		for i, macs := range two.macs(len(s.guests), "pvrdma") {
 			if want := []string{s.guests[i].mac, s.guests[i].rail2}; cmp.Diff(want, macs) != "" {
 				t.Fatalf("the adapters have %s, the guest %s", macs, want)
@@ -94,7 +95,8 @@ dev ens224
 			rail, _, _ := strings.Cut(f.Evidence, ": ")
 			judged[f.Target+" "+rail] = f.Status
 		}
-		if d := cmp.Diff(map[string]string{"guest/vm-01 rail-1": "pass", "guest/vm-01 rail-2": "pass", "guest/vm-02 rail-1": "pass", "guest/vm-02 rail-2": "pass"}, judged); d != "" {
+		if d := cmp.Diff(map[string]string{"guest/vm-01 rail-1": "pass", "guest/vm-01 rail-2": "pass", "guest/vm-02 rail-1": "pass",
+			"guest/vm-02 rail-2": "pass"}, judged); d != "" {
 			t.Errorf("check (-want +got):\n%s", d)
 		}
 	})
@@ -105,7 +107,8 @@ dev ens224
 		two.take(t)
 		s.both(fewer)
 		defer s.both("rm /usr/local/bin/ib_send_bw /usr/local/bin/ib_send_lat")
-		out, errs, _ := two.run("bench", "-f", two.measure(answers, "answers-rails.yaml", "\nmeasure: {bandwidth: false}\n"), "--pairs", "vm-01:vm-02", "-o", "json")
+		out, errs, _ := two.run("bench", "-f", two.measure(answers, "answers-rails.yaml", "\nmeasure: {bandwidth: false}\n"), "--pairs",
+			"vm-01:vm-02", "-o", "json")
 		var doc struct {
 			Measurements []struct {
 				From, To, Error string

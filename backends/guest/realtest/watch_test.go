@@ -34,8 +34,10 @@ func (s *site) systemd(m *machine) {
 		// A change without a file and an address: only its watch is of interest.
 		set := ssh.Script("address-set.sh", dir, work, unit, assets.Script("address-watch.sh"), "600", "rm "+dir+"/undoing",
 			ssh.Script("address-end.sh", dir, unit, work), ":", "/etc/none", "/etc/.none.", "", "", "", "lo", "", "0", "", "", "", "1", "1", "", "")
-		const left = "\nsystemctl list-units --all --no-legend --plain 'rdma-setup-watch*'; pgrep -fl '[r]dma-setup/address'; ls -d " + work + " 2>/dev/null || :"
-		for what, c := range map[string]struct{ happens, keep string }{"waits": {":", "undo"}, "was killed": {"systemctl kill -s KILL " + unit, "no"}} {
+		const left = "\nsystemctl list-units --all --no-legend --plain 'rdma-setup-watch*'; pgrep -fl '[r]dma-setup/address'; ls -d " + work +
+			" 2>/dev/null || :"
+		for what, c := range map[string]struct{ happens, keep string }{"waits": {":", "undo"},
+			"was killed": {"systemctl kill -s KILL " + unit, "no"}} {
 			step := ssh.Script("guard.sh", work, "/root", "wait for an earlier step", "60", c.keep, "", "", assets.Script("step.sh"))
 			m.run("mkdir -p " + work + "\n" + set)
 			m.run(c.happens)

@@ -114,7 +114,8 @@ func TestEveryCommand(t *testing.T) {
 	if err := w.Update(func(s *world.State) ([]world.Event, error) { s.Services.VSAN = true; return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
-	given := map[string]string{"nicname": "vmnic2", "device": "vmrdma0", "module": "nmlx5_core", "rulesetid": "pvrdma", "option": "/Net/PVRDMAVmknic"}
+	given := map[string]string{"nicname": "vmnic2", "device": "vmrdma0", "module": "nmlx5_core", "rulesetid": "pvrdma",
+		"option": "/Net/PVRDMAVmknic"}
 	for _, c := range esxcli.Commands() {
 		args := esxcli.Args{}
 		for _, p := range c.Params {
@@ -216,7 +217,8 @@ func TestVFsThroughModuleParameters(t *testing.T) {
 		t.Error("VFs before the reboot")
 	}
 	restart(t, w)
-	want := "VF ID: 0\nActive: false\nPCI Address: 0000:3b:00.2\nOwner World ID: -\nVF ID: 1\nActive: false\nPCI Address: 0000:3b:00.3\nOwner World ID: -\n"
+	want := "VF ID: 0\nActive: false\nPCI Address: 0000:3b:00.2\nOwner World ID: -\nVF ID: 1\nActive: false\nPCI Address: " +
+		"0000:3b:00.3\nOwner World ID: -\n"
 	if got := must(t, w, "network sriovnic vf list -n vmnic2"); got != want {
 		t.Errorf("vf list:\n%s\nwant\n%s", got, want)
 	}
@@ -231,12 +233,14 @@ func TestPFCSuspendsPause(t *testing.T) {
 	if err := w.SetModule("esx-01", world.Nmlx5, "pfctx=0x08 pfcrx=0x08"); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: false\nPFC Configuration: 0 0 0 0 0 0 0 0\n") {
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got,
+		"PFC Enabled: false\nPFC Configuration: 0 0 0 0 0 0 0 0\n") {
 		t.Errorf("PFC before the reboot:\n%s", got)
 	}
 	restart(t, w)
 	// The parameters apply to every port of the driver, including that of the management NIC.
-	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: true\nPFC Configuration: 0 0 0 1 0 0 0 0\n") {
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got,
+		"PFC Enabled: true\nPFC Configuration: 0 0 0 1 0 0 0 0\n") {
 		t.Errorf("PFC:\n%s", got)
 	}
 	if got := must(t, w, "network nic pauseParams list -n vmnic0"); !strings.Contains(got, "Pause RX: false\nPause TX: false\n") {
@@ -250,10 +254,12 @@ func TestVIBs(t *testing.T) {
 		s.Depot = []*world.Package{{Path: "/vmfs/volumes/shared-01/tools.vib", VIBs: []world.VIB{
 			{Name: "mft", Version: "4.30.0.111-0", Vendor: "MEL", Acceptance: "PartnerSupported"}}}}
 	})
-	if got := must(t, w, "software sources vib get -v /vmfs/volumes/shared-01/tools.vib"); !strings.Contains(got, "Name: mft\nVersion: 4.30.0.111-0\n") {
+	if got := must(t, w, "software sources vib get -v /vmfs/volumes/shared-01/tools.vib"); !strings.Contains(got,
+		"Name: mft\nVersion: 4.30.0.111-0\n") {
 		t.Errorf("what the file holds:\n%s", got)
 	}
-	if _, err := run(t, w, "software sources vib list -d /vmfs/volumes/shared-01/tools.vib"); err == nil || !strings.Contains(err.Error(), "[MetadataDownloadError]") {
+	if _, err := run(t, w, "software sources vib list -d /vmfs/volumes/shared-01/tools.vib"); err == nil ||
+		!strings.Contains(err.Error(), "[MetadataDownloadError]") {
 		t.Errorf("a VIB taken for a bundle: %v", err)
 	}
 	if got := must(t, w, "software vib list --rebooting-image"); got != "" {
@@ -270,20 +276,24 @@ func TestVIBs(t *testing.T) {
 	if got != want {
 		t.Errorf("install:\n%s\nwant\n%s", got, want)
 	}
-	if now, next := must(t, w, "software vib list"), must(t, w, "software vib list --rebooting-image"); !strings.Contains(now, "4.28.0.92-0") ||
+	if now, next := must(t, w, "software vib list"),
+		must(t, w, "software vib list --rebooting-image"); !strings.Contains(now, "4.28.0.92-0") ||
 		!strings.Contains(next, "4.30.0.111-0") || strings.Contains(now, "4.30.0.111-0") {
 		t.Errorf("now:\n%s\nnext:\n%s", now, next)
 	}
-	if got := must(t, w, "software vib remove -n mft -n nmst"); !strings.Contains(got, "VIBs Removed: MEL_bootbank_mft_4.30.0.111-0, MEL_bootbank_nmst_") {
+	if got := must(t, w, "software vib remove -n mft -n nmst"); !strings.Contains(got,
+		"VIBs Removed: MEL_bootbank_mft_4.30.0.111-0, MEL_bootbank_nmst_") {
 		t.Errorf("remove:\n%s", got)
 	}
 	if got := must(t, w, "software acceptance get"); got != "PartnerSupported" {
 		t.Errorf("acceptance %q", got)
 	}
 	for line, want := range map[string]string{
-		"software vib install":                              "One and only one of --depot or --viburl must be given.",
-		"software vib install -v /nosuch.vib":               " [VibDownloadError]\n ('/nosuch.vib', '', \"[Errno 2] No such file or directory: '/nosuch.vib'\")\n Please refer to the log file for more details.",
-		"software vib remove -n nosuch":                     " [NoMatchError]\n No VIB matching VIB search specification 'nosuch'.\n Please refer to the log file for more details.",
+		"software vib install": "One and only one of --depot or --viburl must be given.",
+		"software vib install -v /nosuch.vib": " [VibDownloadError]\n ('/nosuch.vib', '', \"[Errno 2] No such file or directory: " +
+			"'/nosuch.vib'\")\n Please refer to the log file for more details.",
+		"software vib remove -n nosuch": " [NoMatchError]\n No VIB matching VIB search specification 'nosuch'.\n Please " +
+			"refer to the log file for more details.",
 		"network sriovnic vf list -n vmnic2":                "There is no SRIOV Nic with name vmnic2",
 		"network nic dcb status get -n vmnic9":              "NIC vmnic9 does not exist",
 		"system module parameters set -m nmlx5_core -p x=1": "Unable to set module parameters: parameter x of nmlx5_core: not found",

@@ -42,7 +42,8 @@ func sourceGet(w *world.World, host string, args Args) (Answer, error) {
 	}
 	return sources(w, host, file+args["depot"], file == "", func(v world.VIB) []Field {
 		return row("ID", v.ID(), "Name", v.Name, "Version", v.Version, "Type", "bootbank", "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
-			"Summary", v.Name, "Description", v.Name, "Creation Date", "2024-03-05", "Maintenance Mode Required", "True", "Live Install Allowed", "False",
+			"Summary", v.Name, "Description", v.Name, "Creation Date", "2024-03-05", "Maintenance Mode Required", "True", "Live Install Allowed",
+			"False",
 			"Live Remove Allowed", "False", "Stateless Ready", "True", "Overlay", "False", "Payloads", v.Name)
 	}, Answer{Type: "VibExt"})
 }

@@ -48,7 +48,8 @@ func rdmaStats(w *world.World, host string, args Args) (Answer, error) {
 		n := func(v int64) string { return strconv.FormatInt(v, 10) }
 		c := p.RDMA.Stats
 		return [][]Field{row(
-			"Packets received", n(c.PacketsReceived), "Packets sent", n(c.PacketsSent), "Bytes received", n(c.BytesReceived), "Bytes sent", n(c.BytesSent),
+			"Packets received", n(c.PacketsReceived), "Packets sent", n(c.PacketsSent), "Bytes received", n(c.BytesReceived), "Bytes sent",
+			n(c.BytesSent),
 			"Error packets received", n(c.ErrorPackets), "Error packets sent", "0", "Error length packets received", "0",
 			"Unicast packets received", n(c.PacketsReceived), "Multicast packets received", "0",
 			"Unicast bytes received", n(c.BytesReceived), "Multicast bytes received", "0",
@@ -75,7 +76,8 @@ func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
 		if left > 0 {
 			objects = 3
 		}
-		return [][]Field{row("Total Number Of Resyncing Objects", strconv.Itoa(objects), "Total Bytes Left To Resync", strconv.FormatInt(left, 10),
+		return [][]Field{row("Total Number Of Resyncing Objects", strconv.Itoa(objects), "Total Bytes Left To Resync",
+			strconv.FormatInt(left, 10),
 			"Total GB Left To Resync", fmt.Sprintf("%.2f", float64(left)/(1<<30)))}
 	})
 	if err == nil && !vsan {
@@ -94,11 +96,16 @@ func nicStats(w *world.World, host string, args Args) (Answer, error) {
 		}
 		found = true
 		bad := strconv.FormatInt(int64(h.Uptime().Seconds()*float64(p.BadFrames)), 10)
-		return [][]Field{row("NIC name", p.Device, "Packets received", "184213", "Packets sent", "90312", "Bytes received", "21913320", "Bytes sent", "8120443",
-			"Receive packets dropped", "0", "Transmit packets dropped", "0", "Multicast packets received", "1203", "Broadcast packets received", "811",
-			"Multicast packets sent", "12", "Broadcast packets sent", "37", "Total receive errors", bad, "Receive length errors", "0", "Receive over errors", "0",
-			"Receive CRC errors", bad, "Receive frame errors", "0", "Receive FIFO errors", "0", "Receive missed errors", "0", "Total transmit errors", "0",
-			"Transmit aborted errors", "0", "Transmit carrier errors", "0", "Transmit FIFO errors", "0", "Transmit heartbeat errors", "0", "Transmit window errors", "0")}
+		return [][]Field{row("NIC name", p.Device, "Packets received", "184213", "Packets sent", "90312", "Bytes received", "21913320",
+			"Bytes sent", "8120443",
+			"Receive packets dropped", "0", "Transmit packets dropped", "0", "Multicast packets received", "1203", "Broadcast packets received",
+			"811",
+			"Multicast packets sent", "12", "Broadcast packets sent", "37", "Total receive errors", bad, "Receive length errors", "0",
+			"Receive over errors", "0",
+			"Receive CRC errors", bad, "Receive frame errors", "0", "Receive FIFO errors", "0", "Receive missed errors", "0",
+			"Total transmit errors", "0",
+			"Transmit aborted errors", "0", "Transmit carrier errors", "0", "Transmit FIFO errors", "0", "Transmit heartbeat errors", "0",
+			"Transmit window errors", "0")}
 	})
 	if err == nil && !found {
 		err = refuse("NIC %s does not exist", args["nicname"])
@@ -111,7 +118,8 @@ func deviceList(w *world.World, host string, _ Args) (Answer, error) {
 	return view(w, host, "ScsiDevice", func(_ *world.State, h *world.Host) [][]Field {
 		const name = "t10.NVMe____Dell_BOSS2DN1"
 		return [][]Field{row("Device", name, "Display Name", "Local NVMe Disk ("+name+")", "Has Settable Display Name", "true", "Size", "228936",
-			"Device Type", "Direct-Access", "Vendor", "NVMe", "Model", "Dell BOSS-N1", "Is Local", "true", "Is Removable", "false", "Is SSD", "true", "Is Offline", "false",
+			"Device Type", "Direct-Access", "Vendor", "NVMe", "Model", "Dell BOSS-N1", "Is Local", "true", "Is Removable", "false", "Is SSD", "true",
+			"Is Offline", "false",
 			"Is USB", "false", "Is Boot Device", "true", "Status", "on")}
 	})
 }
@@ -136,7 +144,8 @@ func vfList(w *world.World, host string, args Args) (Answer, error) {
 			if owner != nil {
 				id = strconv.Itoa(1050000 + owner.Index)
 			}
-			rows = append(rows, row("VF ID", strconv.Itoa(n), "Active", strconv.FormatBool(owner != nil), "PCI Address", address, "Owner World ID", id))
+			rows = append(rows, row("VF ID", strconv.Itoa(n), "Active", strconv.FormatBool(owner != nil), "PCI Address", address, "Owner World ID",
+				id))
 		}
 		return rows
 	})
@@ -169,15 +178,18 @@ func dcbGet(w *world.World, host string, args Args) (Answer, error) {
 			{Name: "Nic Name", Value: p.Device},
 			{Name: "Mode", Value: "3 - IEEE Mode"},
 			{Name: "Enabled", Value: "true"},
-			{Name: "Capabilities", Sub: row("Priority Group", "true", "Priority Flow Control", "true", "PG Traffic Classes", "8", "PFC Traffic Classes", "8")},
+			{Name: "Capabilities", Sub: row("Priority Group", "true", "Priority Flow Control", "true", "PG Traffic Classes", "8",
+				"PFC Traffic Classes", "8")},
 			{Name: "PFC Enabled", Value: strconv.FormatBool(mask != 0)},
 			{Name: "PFC Configuration", Value: pfc},
 			{Name: "IEEE ETS Configuration", Sub: row("Willing Bit In ETS Config TLV", "1", "Supported Capacity", "8",
 				"Credit Based Shaper ETS Algorithm Supported", "0x0", "TX Bandwidth Per TC", eight, "RX Bandwidth Per TC", eight,
 				"TSA Assignment Table Per TC", eight, "Priority Assignment Per TC", "1 0 2 3 4 5 6 7", "Recommended TC Bandwidth Per TC", eight,
 				"Recommended TSA Assignment Per TC", eight, "Recommended Priority Assignment Per TC", eight)},
-			{Name: "IEEE PFC Configuration", Sub: row("Number Of Traffic Classes", "8", "PFC Configuration", pfc, "Macsec Bypass Capability Is Enabled", "0",
-				"Round Trip Propagation Delay Of Link", "0", "Sent PFC Frames", strings.Join(sent, " "), "Received PFC Frames", strings.Join(received, " "))},
+			{Name: "IEEE PFC Configuration", Sub: row("Number Of Traffic Classes", "8", "PFC Configuration", pfc, "Macsec Bypass Capability "+
+				"Is Enabled", "0",
+				"Round Trip Propagation Delay Of Link", "0", "Sent PFC Frames", strings.Join(sent, " "), "Received PFC Frames",
+				strings.Join(received, " "))},
 			{Name: "DCB Apps", Value: ""},
 		}}
 	})

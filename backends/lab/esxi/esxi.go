@@ -46,7 +46,8 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 		h.keys = []ssh.PublicKey{key}
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
-	h.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: true, Programs: coreutils.Programs(), Clock: w.Timing.Commands, Wrap: h.wrap}
+	h.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: true, Programs: coreutils.Programs(), Clock: w.Timing.Commands,
+		Wrap: h.wrap}
 	maps.Copy(h.sys.Programs, h.programs())
 	if err := h.image(); err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", host, err)
@@ -57,7 +58,8 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 
 func (h *Host) image() error {
 	f, root := h.sys.FS, vfs.Root()
-	for _, dir := range []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/etc/ssh/keys-root", "/tmp", "/var/log", "/vmfs/volumes", "/opt", "/dev", "/usr/lib/vmware/secureboot/bin"} {
+	for _, dir := range []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/etc/ssh/keys-root", "/tmp", "/var/log", "/vmfs/volumes", "/opt",
+		"/dev", "/usr/lib/vmware/secureboot/bin"} {
 		if err := f.MkdirAll(root, dir, 0o755); err != nil {
 			return err
 		}

@@ -106,10 +106,13 @@ func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image fir
 		return nil, nil
 	})
 	if locked {
-		p.Printf("-E- Cannot open Device: Can not obtain Flash semaphore (63). You can run \"flint -clear_semaphore -d <device>\" to force semaphore unlock. See help for details.\n")
+		p.Printf(
+			"-E- Cannot open Device: Can not obtain Flash semaphore (63). You can run \"flint -clear_semaphore -d <device>\" to force semaphore " +
+				"unlock. See help for details.\n")
 		return 1
 	}
-	defer h.world.Update(func(*world.State) ([]world.Event, error) { c.Burning = false; return nil, nil }) //nolint:errcheck // does not change the result of a failure
+	//nolint:errcheck // does not change the result of a failure
+	defer h.world.Update(func(*world.State) ([]world.Event, error) { c.Burning = false; return nil, nil })
 	p.Printf("\n    Current FW version on flash:  %s\n    New FW version:               %s\n\n", held, image.Version)
 	if image.PSID != psid {
 		p.Printf("\n-E- PSID mismatch. The PSID on flash (%s) differs from the PSID in the given image (%s).\n", psid, image.PSID)
@@ -235,6 +238,7 @@ func (h *Host) mlxlink(_ context.Context, p *sh.Proc) int {
 	c, most := found[0].card, 16
 	rate := map[int]string{1: "2.5G", 2: "5G", 3: "8G", 4: "16G", 5: "32G"}[c.Gen]
 	p.Printf("\nPCIe Operational (Enabled) Info\n-------------------------------\n%-32s: 0, 0, 0\n", "Depth, pcie index, node")
-	p.Printf("%-32s: %s-Gen %d (%s-Gen %d)\n%-32s: %dX (%dX)\n", "Link Speed Active (Enabled)", rate, c.Gen, rate, c.Gen, "Link Width Active (Enabled)", c.Lanes, most)
+	p.Printf("%-32s: %s-Gen %d (%s-Gen %d)\n%-32s: %dX (%dX)\n", "Link Speed Active (Enabled)", rate, c.Gen, rate, c.Gen,
+		"Link Width Active (Enabled)", c.Lanes, most)
 	return 0
 }

@@ -18,7 +18,8 @@ import (
 const mftDir = "/opt/mellanox/bin"
 
 func (h *Host) mft() map[string]sh.Program {
-	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint, "mlxlink": h.mlxlink}
+	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint,
+		"mlxlink": h.mlxlink}
 }
 
 // settle makes the files of the host match its image. The tools exist while the VIB is installed, and the datastore contains the
@@ -153,7 +154,8 @@ func command(args []string) string {
 func mstStatus(p *sh.Proc, host *world.Host, verbose bool) int {
 	if !host.MST {
 		p.Printf("MST modules:\n------------\n    MST PCI module is not loaded\n    MST PCI configuration module is not loaded\n\n" +
-			"MST devices:\n------------\n\tNo MST devices were found nor MST modules were loaded.\n\tYou may need to run 'mst start' to load MST modules.\n\n")
+			"MST devices:\n------------\n\tNo MST devices were found nor MST modules were loaded.\n\tYou may need to run 'mst start' to load MST " +
+			"modules.\n\n")
 		return 0
 	}
 	if !verbose {

@@ -54,7 +54,8 @@ func parseConfig(args []string) (configCall, error) {
 func (h *Host) mlxconfig(_ context.Context, p *sh.Proc) int {
 	c, err := parseConfig(p.Args)
 	if err != nil {
-		p.Printf("%s\n", strings.Replace(err.Error(), "usage", "-E- Usage: mlxconfig [-d <device>] [-y] [-e] {query|set|reset} [PARAM[=VALUE] ...]", 1))
+		p.Printf("%s\n",
+			strings.Replace(err.Error(), "usage", "-E- Usage: mlxconfig [-d <device>] [-y] [-e] {query|set|reset} [PARAM[=VALUE] ...]", 1))
 		return 1
 	}
 	var found []device
@@ -89,7 +90,8 @@ func (h *Host) configure(p *sh.Proc, c configCall, n int, d device) int {
 	if c.device != "" {
 		name = c.device
 	}
-	head := fmt.Sprintf("\nDevice #%d:\n----------\n\nDevice type:    %-16s\nName:           %-16s\nDescription:    %s\nDevice:         %-16s\n\n",
+	head := fmt.Sprintf(
+		"\nDevice #%d:\n----------\n\nDevice type:    %-16s\nName:           %-16s\nDescription:    %s\nDevice:         %-16s\n\n",
 		n, d.card.Type, d.card.Part, d.card.Description, name)
 	if c.command == "q" {
 		var text string
@@ -163,7 +165,8 @@ func query(card *firmware.Card, c configCall) (string, error) {
 		if s.Next != s.Default || s.Next != s.Current {
 			mark, marked = "*", true
 		}
-		fmt.Fprintf(&b, "%s        %-36s%-*s%-*s%-*s\n", mark, s.Name, column, s.Text(s.Default), column, s.Text(s.Current), column, s.Text(s.Next))
+		fmt.Fprintf(&b, "%s        %-36s%-*s%-*s%-*s\n", mark, s.Name, column, s.Text(s.Default), column, s.Text(s.Current), column,
+			s.Text(s.Next))
 	}
 	if marked {
 		b.WriteString("The '*' shows parameters with next value different from default/current value.\n")

@@ -23,11 +23,12 @@ func TestSwitchQueues(t *testing.T) {
 		"lossless and marked":               {scenario: "sriov-ready", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true, marked: true},
 		"a port that does not pause, alone": {scenario: "broken-pfc-priority", sentIn: 3, arrivedIn: 3},
 		"a port that does not pause":        {scenario: "broken-pfc-priority", crowd: 1, sentIn: 3, arrivedIn: 3, lost: true, marked: true},
-		"its neighbours are well":           {scenario: "broken-pfc-priority", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true, marked: true, back: true},
-		"no port pauses":                    {scenario: "broken-pfc-switch", crowd: 1, sentIn: 3, arrivedIn: 3, lost: true, marked: true, back: true},
-		"no trust, alone":                   {scenario: "broken-dscp-trust", sentIn: 3},
-		"no trust":                          {scenario: "broken-dscp-trust", crowd: 1, sentIn: 3, lost: true},
-		"no marks":                          {scenario: "broken-ecn", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true},
+		"its neighbours are well": {scenario: "broken-pfc-priority", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true, marked: true,
+			back: true},
+		"no port pauses":  {scenario: "broken-pfc-switch", crowd: 1, sentIn: 3, arrivedIn: 3, lost: true, marked: true, back: true},
+		"no trust, alone": {scenario: "broken-dscp-trust", sentIn: 3},
+		"no trust":        {scenario: "broken-dscp-trust", crowd: 1, sentIn: 3, lost: true},
+		"no marks":        {scenario: "broken-ecn", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := scenario.New(scenario.Spec{Hosts: 3, VMs: 3, Scenario: tc.scenario})
@@ -42,7 +43,8 @@ func TestSwitchQueues(t *testing.T) {
 			f := fabric.Flow{TrafficClass: dscp26, Bytes: 4096 << 20, Packets: 1 << 20, Crowd: tc.crowd}
 			var e fabric.Effect
 			w.View(func(s *world.State) { e = p.Transmit(s, f) })
-			if e.SentIn != tc.sentIn || e.ArrivedIn != tc.arrivedIn || e.Paused > 0 != tc.paused || e.Lost > 0 != tc.lost || e.Marked > 0 != tc.marked {
+			if e.SentIn != tc.sentIn || e.ArrivedIn != tc.arrivedIn || e.Paused > 0 != tc.paused || e.Lost > 0 != tc.lost ||
+				e.Marked > 0 != tc.marked {
 				t.Errorf("%+v", e)
 			}
 			if (e.Left < 0.9) != tc.lost {

@@ -44,7 +44,8 @@ func TestHealthyPath(t *testing.T) {
 	if !p.Reachable || !p.RDMA || p.SameHost || p.LinkMbps != 100000 || p.MTU != 9000 || p.Why != "" {
 		t.Errorf("%+v", p)
 	}
-	if len(p.Ports) != 2 || p.Ports[0] != (fabric.Port{Host: "esx-01", PNIC: "vmnic2"}) || len(p.Devices) != 2 || p.Devices[1].Host != "esx-02" {
+	if len(p.Ports) != 2 || p.Ports[0] != (fabric.Port{Host: "esx-01", PNIC: "vmnic2"}) || len(p.Devices) != 2 ||
+		p.Devices[1].Host != "esx-02" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -69,7 +70,8 @@ func TestUnreachable(t *testing.T) {
 		"machine off":           {func(s *world.State) { s.VM("vm-02").On = false }, "vm-02 is off"},
 		"adapter not connected": {func(s *world.State) { s.VM("vm-02").RDMA()[0].Connected = false }, "not connected"},
 		"host down":             {func(s *world.State) { s.Host("esx-02").State = world.Down }, "esx-02 does not answer"},
-		"host is no member":     {func(s *world.State) { d := s.Switch("RDMA-DVS"); d.Members = d.Members[:1] }, "esx-02 is no member of RDMA-DVS"},
+		"host is no member": {func(s *world.State) { d := s.Switch("RDMA-DVS"); d.Members = d.Members[:1] },
+			"esx-02 is no member of RDMA-DVS"},
 		"member without uplink": {func(s *world.State) { s.Switch("RDMA-DVS").Member("esx-02").PNICs = nil }, "esx-02 has no uplink"},
 		"cable out":             {func(s *world.State) { s.Host("esx-02").PNIC("vmnic2").LinkUp = false }, "esx-02 has no uplink"},
 		"port group gone":       {func(s *world.State) { s.Switch("RDMA-DVS").PortGroups = nil }, "has no port group RDMA-PG"},
@@ -104,13 +106,17 @@ func TestFallbackToTCP(t *testing.T) {
 		change func(s *world.State)
 		why    string
 	}{
-		"PVRDMA and vSphere Bitfusion: the firewall ruleset is closed on one host": {func(s *world.State) { s.Host("esx-02").Ruleset("pvrdma").Enabled = false }, "pvrdma is closed on esx-02"},
+		"PVRDMA and vSphere Bitfusion: the firewall ruleset is closed on one host": {func(s *world.State) {
+			s.Host("esx-02").Ruleset("pvrdma").Enabled = false
+		}, "pvrdma is closed on esx-02"},
 		"the ruleset names other addresses": {func(s *world.State) {
 			r := s.Host("esx-01").Ruleset("pvrdma")
 			r.AllIP, r.Networks = false, []string{"192.0.2.0/24"}
 		}, "does not let 10.10.0.12 in"},
-		"PVRDMA and vSphere Bitfusion: Net.PVRDMAVmknic is empty": {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = "" }, "Net.PVRDMAVmknic of esx-01"},
-		"steps 1.7: the quotes are no part of it":                 {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = `"vmk0"` }, "Net.PVRDMAVmknic of esx-01"},
+		"PVRDMA and vSphere Bitfusion: Net.PVRDMAVmknic is empty": {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = "" },
+			"Net.PVRDMAVmknic of esx-01"},
+		"steps 1.7: the quotes are no part of it": {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = `"vmk0"` },
+			"Net.PVRDMAVmknic of esx-01"},
 		"the vmknics do not meet": {func(s *world.State) {
 			h := s.Host("esx-01")
 			h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk3", IP: "192.0.2.1", Prefix: 24})
@@ -134,7 +140,8 @@ func TestFallbackToTCP(t *testing.T) {
 			p := between(w, "vm-01", "vm-02", tc.change)
 			if tc.why == "" {
 				w.View(func(s *world.State) {
-					p = fabric.Between(s, fabric.End{VM: "vm-01", MAC: s.VM("vm-01").RDMA()[0].MAC, MTU: 9000, Up: true}, fabric.End{VM: "vm-02", MAC: mac, MTU: 9000, Up: true})
+					p = fabric.Between(s, fabric.End{VM: "vm-01", MAC: s.VM("vm-01").RDMA()[0].MAC, MTU: 9000, Up: true},
+						fabric.End{VM: "vm-02", MAC: mac, MTU: 9000, Up: true})
 				})
 			}
 			if !p.Reachable || p.RDMA || !strings.Contains(p.Why, tc.why) || p.Why == "" {
@@ -223,7 +230,8 @@ func TestLoad(t *testing.T) {
 func TestPCIeLinksAreShared(t *testing.T) {
 	slot := func(at string, in bool) fabric.Link { return fabric.Link{Host: "a", At: at, In: in, Gbps: 115} }
 	on := func(pnic string, links ...fabric.Link) fabric.Path {
-		return fabric.Path{Reachable: true, RDMA: true, VF: true, MTU: 9216, LinkMbps: 100_000, Ports: []fabric.Port{{Host: "a", PNIC: pnic}, {Host: "b", PNIC: pnic}}, Links: links}
+		return fabric.Path{Reachable: true, RDMA: true, VF: true, MTU: 9216, LinkMbps: 100_000,
+			Ports: []fabric.Port{{Host: "a", PNIC: pnic}, {Host: "b", PNIC: pnic}}, Links: links}
 	}
 	gbps := func(l *fabric.Load, p fabric.Path) float64 {
 		p.SlotGbps = l.Slot(p)

@@ -28,8 +28,9 @@ func ConnectX6Dx(pci, mac string) *Card {
 func ConnectX7(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 1, Type: "ConnectX7", ID: 4129, Part: "MCX75310AAS-NEA_Ax",
-		Description: "NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP; PCIe 5.0 x16; Crypto Disabled; Secure Boot Enabled;",
-		PSID:        "MT_0000000838", Version: "28.39.1002", PXE: "3.7.0201", UEFI: "14.32.0012", MAC: bare(mac), Gen: 5, Lanes: 16,
+		Description: "NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP; PCIe 5.0 x16; Crypto Disabled; " +
+			"Secure Boot Enabled;",
+		PSID: "MT_0000000838", Version: "28.39.1002", PXE: "3.7.0201", UEFI: "14.32.0012", MAC: bare(mac), Gen: 5, Lanes: 16,
 		Settings: settings(1, true, 16),
 	}
 	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})

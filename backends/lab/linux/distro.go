@@ -43,7 +43,8 @@ const (
 
 // Systems returns the supported operating systems.
 func Systems() []string {
-	return []string{"ubuntu-20.04", "ubuntu-22.04", "ubuntu-24.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
+	return []string{"ubuntu-20.04", "ubuntu-22.04", "ubuntu-24.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9",
+		"rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
 }
 
 // newDistro returns the distribution for a name: ubuntu-20.04, ubuntu-22.04, ubuntu-24.04, debian-12, and rhel, centos, rocky and almalinux
@@ -71,8 +72,10 @@ func ubuntu(version, name, code, release, perftest, banner string) distro {
 		id: "ubuntu", version: version, kernel: release, deb: true, path: userPath, memlock: 65536, perftest: perftest,
 		relaxed: version != "20.04", private: version != "20.04", banner: banner, quirks: rdma.Quirks{BootDown: true},
 		packages: pkgs.NewOffer(pkgs.Ubuntu(version, release)), modules: kernel.Modules(),
-		release: fmt.Sprintf("PRETTY_NAME=\"Ubuntu %s LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"%s\"\nVERSION=\"%s LTS (%s)\"\nVERSION_CODENAME=%s\nID=ubuntu\nID_LIKE=debian\n"+
-			"HOME_URL=\"https://www.ubuntu.com/\"\nSUPPORT_URL=\"https://help.ubuntu.com/\"\nBUG_REPORT_URL=\"https://bugs.launchpad.net/ubuntu/\"\nUBUNTU_CODENAME=%s\n",
+		release: fmt.Sprintf(
+			"PRETTY_NAME=\"Ubuntu %s LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"%s\"\nVERSION=\"%s LTS "+
+				"(%s)\"\nVERSION_CODENAME=%s\nID=ubuntu\nID_LIKE=debian\n"+
+				"HOME_URL=\"https://www.ubuntu.com/\"\nSUPPORT_URL=\"https://help.ubuntu.com/\"\nBUG_REPORT_URL=\"https://bugs.launchpad.net/ubuntu/\"\nUBUNTU_CODENAME=%s\n",
 			version, version, version, name, code, code),
 	}
 }
@@ -83,14 +86,16 @@ func debian() distro {
 	d := ubuntu("22.04", "", "", release, "6.06", "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3")
 	d.id, d.version, d.private = "debian", "12", true
 	d.modules = kernel.Without(d.modules, "vmw_pvrdma")
-	d.release = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 (bookworm)\"\nVERSION_CODENAME=bookworm\nID=debian\n" +
+	d.release = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 " +
+		"(bookworm)\"\nVERSION_CODENAME=bookworm\nID=debian\n" +
 		"HOME_URL=\"https://www.debian.org/\"\nSUPPORT_URL=\"https://www.debian.org/support\"\nBUG_REPORT_URL=\"https://bugs.debian.org/\"\n"
 	return d
 }
 
 func enterprise(id, version string) distro {
 	major, _, _ := strings.Cut(version, ".")
-	name := map[string]string{"rhel": "Red Hat Enterprise Linux", "centos": "CentOS Stream", "rocky": "Rocky Linux", "almalinux": "AlmaLinux"}[id]
+	name := map[string]string{"rhel": "Red Hat Enterprise Linux", "centos": "CentOS Stream", "rocky": "Rocky Linux",
+		"almalinux": "AlmaLinux"}[id]
 	like := "fedora"
 	if id != "rhel" {
 		like = "rhel fedora"
@@ -110,9 +115,11 @@ func enterprise(id, version string) distro {
 	}
 	return distro{
 		id: id, version: full, kernel: release, path: "/usr/local/bin:/usr/bin", memlock: memlock, perftest: "6.06", relaxed: true,
-		banner: map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7", "10": "SSH-2.0-OpenSSH_9.9"}[major], quirks: rdma.Quirks{NeedsUmad: true},
+		banner:   map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7", "10": "SSH-2.0-OpenSSH_9.9"}[major],
+		quirks:   rdma.Quirks{NeedsUmad: true},
 		packages: pkgs.NewOffer(pkgs.Enterprise(major, release)), modules: modules,
-		release: fmt.Sprintf("NAME=\"%s\"\nVERSION=\"%s\"\nID=\"%s\"\nID_LIKE=\"%s\"\nVERSION_ID=\"%s\"\nPLATFORM_ID=\"platform:el%s\"\nPRETTY_NAME=\"%s %s\"\n",
+		release: fmt.Sprintf(
+			"NAME=\"%s\"\nVERSION=\"%s\"\nID=\"%s\"\nID_LIKE=\"%s\"\nVERSION_ID=\"%s\"\nPLATFORM_ID=\"platform:el%s\"\nPRETTY_NAME=\"%s %s\"\n",
 			name, full, id, like, full, major, name, full),
 	}
 }

@@ -49,7 +49,8 @@ func (m *Machine) given() error {
 		b.err = cmp.Or(b.err, m.pkgs.Install(m.pkgs.Plan([]string{"network-manager"})))
 		m.systemd.BuiltIn["NetworkManager.service"] = true
 		b.dir(0o755, "/usr/lib/NetworkManager/conf.d")
-		b.file(0o644, "/usr/lib/NetworkManager/conf.d/10-globally-managed-devices.conf", "[keyfile]\nunmanaged-devices=*,except:type:wifi,except:type:gsm,except:type:cdma\n")
+		b.file(0o644, "/usr/lib/NetworkManager/conf.d/10-globally-managed-devices.conf",
+			"[keyfile]\nunmanaged-devices=*,except:type:wifi,except:type:gsm,except:type:cdma\n")
 	}
 	image, mode := "/boot/initrd.img-"+m.distro.kernel, fs.FileMode(0o644)
 	if !m.distro.deb {

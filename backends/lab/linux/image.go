@@ -79,9 +79,12 @@ func (b *builder) link(target, name string) {
 // image creates the disk of a freshly installed guest.
 func (m *Machine) image() error {
 	b := &builder{fs: m.sys.FS}
-	b.dir(0o755, "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin", "/usr/games", "/usr/share", "/etc", "/home", "/boot", "/var/log",
-		"/var/lib", "/etc/init.d", "/opt", "/srv", "/mnt", "/dev", "/proc", "/sys", "/run", "/etc/security/limits.d", "/etc/profile.d", "/etc/modules-load.d", "/etc/modprobe.d",
-		"/etc/sudoers.d", "/etc/systemd/system/multi-user.target.wants", "/etc/sysctl.d", "/etc/ssh", "/etc/default", "/etc/udev/rules.d", "/"+linkDir)
+	b.dir(0o755, "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin", "/usr/games", "/usr/share", "/etc", "/home",
+		"/boot", "/var/log",
+		"/var/lib", "/etc/init.d", "/opt", "/srv", "/mnt", "/dev", "/proc", "/sys", "/run", "/etc/security/limits.d", "/etc/profile.d",
+		"/etc/modules-load.d", "/etc/modprobe.d",
+		"/etc/sudoers.d", "/etc/systemd/system/multi-user.target.wants", "/etc/sysctl.d", "/etc/ssh", "/etc/default", "/etc/udev/rules.d",
+		"/"+linkDir)
 	b.link("usr/bin", "/bin")
 	b.link("usr/sbin", "/sbin")
 	b.link("usr/lib", "/lib")
@@ -161,8 +164,12 @@ func (m *Machine) netplanText() string {
 		return "network:\n  version: 2\n"
 	}
 	if m.distro.version == "20.04" {
-		return fmt.Sprintf("# This is the network config written by 'subiquity'\nnetwork:\n  ethernets:\n    %s:\n      dhcp4: true\n  version: 2\n", ports[0].Name())
+		return fmt.Sprintf(
+			"# This is the network config written by 'subiquity'\nnetwork:\n  ethernets:\n    %s:\n      dhcp4: true\n  version: 2\n",
+			ports[0].Name())
 	}
-	return fmt.Sprintf("network:\n    ethernets:\n        %s:\n            dhcp4: true\n            match:\n                macaddress: %s\n            set-name: %s\n    version: 2\n",
+	return fmt.Sprintf(
+		"network:\n    ethernets:\n        %s:\n            dhcp4: true\n            match:\n                macaddress: %s\n            "+
+			"set-name: %s\n    version: 2\n",
 		ports[0].Name(), ports[0].MAC, ports[0].Name())
 }

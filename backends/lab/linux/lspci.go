@@ -19,7 +19,8 @@ type function struct{ at, class, classID, text, id, revision string }
 
 // functions returns the functions on the VM's PCI buses.
 func (m *Machine) functions() []function {
-	list := []function{{at: "00:00.0", class: "Host bridge", classID: "0600", text: "Intel Corporation 440BX/ZX/DX - 82443BX/ZX/DX Host bridge", id: "8086:7190"},
+	list := []function{{at: "00:00.0", class: "Host bridge", classID: "0600",
+		text: "Intel Corporation 440BX/ZX/DX - 82443BX/ZX/DX Host bridge", id: "8086:7190"},
 		{at: "00:0f.0", class: "VGA compatible controller", classID: "0300", text: "VMware SVGA II Adapter", id: "15ad:0405"},
 		{at: "03:00.0", class: "Serial Attached SCSI controller", classID: "0107", text: "VMware PVSCSI SCSI Controller", id: "15ad:07c0"}}
 	for _, l := range m.net.Stack.Links() {
@@ -29,9 +30,11 @@ func (m *Machine) functions() []function {
 				id: fmt.Sprintf("15b3:%04x", l.HCA.Device)})
 			continue
 		}
-		list = append(list, function{at: bus + "0", class: "Ethernet controller", classID: "0200", text: "VMware VMXNET3 Ethernet Controller", id: "15ad:07b0"})
+		list = append(list, function{at: bus + "0", class: "Ethernet controller", classID: "0200", text: "VMware VMXNET3 Ethernet Controller",
+			id: "15ad:07b0"})
 		if l.Paired {
-			list = append(list, function{at: bus + "1", class: "Infiniband controller", classID: "0207", text: "VMware Paravirtual RDMA controller", id: "15ad:0820"})
+			list = append(list, function{at: bus + "1", class: "Infiniband controller", classID: "0207", text: "VMware Paravirtual RDMA controller",
+				id: "15ad:0820"})
 		}
 	}
 	for _, g := range m.site.gpus(m.cfg.VM) {
@@ -100,10 +103,12 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 				list = append(list, share(h, d, address))
 			case c != nil && c.GPU != nil:
 				root := ""
-				if up := h.Above(c.Address); len(up) > 0 && strings.EqualFold(v.Setting("pciPassthru.allowP2P"), "TRUE") && strings.EqualFold(v.Setting("pciPassthru.RelaxACSforP2P"), "TRUE") {
+				if up := h.Above(c.Address); len(up) > 0 && strings.EqualFold(v.Setting("pciPassthru.allowP2P"), "TRUE") &&
+					strings.EqualFold(v.Setting("pciPassthru.RelaxACSforP2P"), "TRUE") {
 					root = up[len(up)-1]
 				}
-				list = append(list, nvidia.GPU{Root: root, GPU: *c.GPU, Address: address, Slot: d.Slot, Class: c.Class, Device: c.Device, Sub: c.SubDevice,
+				list = append(list, nvidia.GPU{Root: root, GPU: *c.GPU, Address: address, Slot: d.Slot, Class: c.Class, Device: c.Device,
+					Sub:  c.SubDevice,
 					Text: c.DeviceName, BARs: c.BARs, NUMA: c.NUMA, Host: c.Address})
 			}
 		}
@@ -141,7 +146,8 @@ func (m *Machine) sysDevices() vfs.Tree {
 	t := m.rdma.Tree()
 	for _, g := range m.site.gpus(m.cfg.VM) {
 		t[rdma.SlotPath(g.Slot)+"0"] = vfs.Entry{Sub: func() vfs.Tree {
-			return rdma.Function("0x10de", fmt.Sprintf("%#04x", g.Device), fmt.Sprintf("%#06x", int(g.Class)<<8), cmp.Or(m.loaded("nvidia"), m.loaded("nouveau")))
+			return rdma.Function("0x10de", fmt.Sprintf("%#04x", g.Device), fmt.Sprintf("%#06x", int(g.Class)<<8),
+				cmp.Or(m.loaded("nvidia"), m.loaded("nouveau")))
 		}}
 	}
 	return t

@@ -105,18 +105,21 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		}
 		m.keys = []ssh.PublicKey{key}
 	}
-	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Clock: site.World.Timing.Commands, Wrap: site.wrap(cfg.VM), Scripts: site.Scripts}
+	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Clock: site.World.Timing.Commands, Wrap: site.wrap(cfg.VM),
+		Scripts: site.Scripts}
 	m.sys.Dial = m.dial
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
 	m.kernel.Private = m.distro.private
 	stack := &netif.Stack{Named: m.linkName, Fresh: func(name string) netif.Conf { return netif.Sysctls(m.sys.FS, name) }}
-	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.deb && m.distro.version != "20.04", DHCP: m.dhcp, Now: time.Now,
+	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb,
+		Strict: m.distro.deb && m.distro.version != "20.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Modules: m.kernel.Version, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },
 		Known: m.named, ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
-	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs,
+	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf,
+		NICs: m.smiNICs,
 		Token: func() bool {
 			_, err := m.sys.FS.ReadFile(vfs.Root(), tokenFile)
 			return err == nil
@@ -124,7 +127,8 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
 	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root,
-		Restart: map[string]func(){"systemd-networkd.service": m.net.Networkd, "NetworkManager.service": m.net.NetworkManager, "systemd-modules-load.service": m.loadModules}}
+		Restart: map[string]func(){"systemd-networkd.service": m.net.Networkd, "NetworkManager.service": m.net.NetworkManager,
+			"systemd-modules-load.service": m.loadModules}}
 	m.mofed = &mofed.Software{FS: m.sys.FS, DB: m.pkgs, Kernel: m.kernel, System: m.distro.ofed(), Deb: m.distro.deb}
 	m.programs()
 	if err := m.image(); err != nil {
@@ -158,7 +162,8 @@ func New(site *Site, cfg Config) (*Machine, error) {
 
 func (m *Machine) builtIn() map[string]bool {
 	list := map[string]bool{"ssh.service": true, "sshd.service": true, "systemd-modules-load.service": true, "network-online.target": true,
-		"network.target": true, "multi-user.target": true, "sysinit.target": true, "basic.target": true, "open-vm-tools.service": true, "vmtoolsd.service": true,
+		"network.target": true, "multi-user.target": true, "sysinit.target": true, "basic.target": true, "open-vm-tools.service": true,
+		"vmtoolsd.service":      true,
 		"systemd-udevd.service": true, "dbus.service": true, "cron.service": true, "chronyd.service": true}
 	if m.distro.deb {
 		list["systemd-networkd.service"], list["ufw.service"], list["systemd-networkd-wait-online.service"] = true, true, true
@@ -170,7 +175,8 @@ func (m *Machine) builtIn() map[string]bool {
 
 // root returns a process of root on the console.
 func (m *Machine) root() *sh.Proc {
-	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"}, Session: &sh.Session{Memlock: -1}, Sys: m.sys}
+	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"},
+		Session: &sh.Session{Memlock: -1}, Sys: m.sys}
 }
 
 // dhcp returns the address that a DHCP server assigns to a MAC. The first adapter is on the management network, the others are

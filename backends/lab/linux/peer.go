@@ -98,7 +98,8 @@ func (m *Machine) cuda() perftest.CUDA {
 		GPUs: func() []perftest.GPU {
 			var list []perftest.GPU
 			for _, g := range m.site.gpus(m.cfg.VM) {
-				list = append(list, perftest.GPU{Name: g.Name, Bus: strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(g.Address, "0000:"), ".0")), Host: g.Host})
+				list = append(list, perftest.GPU{Name: g.Name, Bus: strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(g.Address, "0000:"), ".0")),
+					Host: g.Host})
 			}
 			return list
 		},

@@ -47,7 +47,8 @@ func (m *Machine) preset() error {
 	}
 	b := &builder{fs: m.sys.FS}
 	if !m.hasDefect(world.NoMemlock) {
-		b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
+		b.file(0o644, "/etc/security/limits.d/rdma-setup.conf",
+			"* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	}
 	if !m.hasDefect(world.NoModules) {
 		b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", "ib_umad\nrdma_cm\nrdma_ucm\n")
@@ -56,7 +57,8 @@ func (m *Machine) preset() error {
 		b.file(0o755, "/usr/bin/ofed_info", "#!/bin/sh\necho MLNX_OFED_LINUX-5.8-4.1.5.0:\n")
 	}
 	if m.distro.deb && !m.hasDefect(world.NoReload) {
-		m.enable(b, "rdma-setup-pvrdma", "Load vmw_pvrdma again once the network is up", "/sbin/modprobe -r vmw_pvrdma", "/sbin/modprobe vmw_pvrdma")
+		m.enable(b, "rdma-setup-pvrdma", "Load vmw_pvrdma again once the network is up", "/sbin/modprobe -r vmw_pvrdma",
+			"/sbin/modprobe vmw_pvrdma")
 	}
 	adapters := m.Adapters()
 	if i := slices.IndexFunc(adapters, func(a world.Adapter) bool { return a.Type == world.PVRDMA }); i >= 0 {
@@ -68,7 +70,8 @@ func (m *Machine) preset() error {
 func (m *Machine) hasDefect(f world.Defect) bool { return slices.Contains(m.cfg.Defects, f) }
 
 func (m *Machine) presetPackages() []string {
-	names := []string{"rdma-core", "libibverbs", "libibverbs-utils", "infiniband-diags", "perftest", "automake", "autoconf", "rdma-core-devel", "pciutils-devel", "librdmacm-utils"}
+	names := []string{"rdma-core", "libibverbs", "libibverbs-utils", "infiniband-diags", "perftest", "automake", "autoconf", "rdma-core-devel",
+		"pciutils-devel", "librdmacm-utils"}
 	if m.distro.deb {
 		names = []string{"rdma-core", "ibverbs-providers", "infiniband-diags", "ibverbs-utils", "rdmacm-utils", "perftest"}
 		if m.distro.version == "20.04" {
@@ -91,12 +94,14 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 		mtu = 1500
 	}
 	if m.hasDefect(world.AddressLost) {
-		m.enable(b, "bring-up-rdma", "Address of the RDMA network", fmt.Sprintf("/sbin/ip link set dev %s mtu %d up", name, mtu), fmt.Sprintf("/sbin/ip addr add %s dev %s", address, name))
+		m.enable(b, "bring-up-rdma", "Address of the RDMA network", fmt.Sprintf("/sbin/ip link set dev %s mtu %d up", name, mtu),
+			fmt.Sprintf("/sbin/ip addr add %s dev %s", address, name))
 		return
 	}
 	if !m.distro.deb {
 		b.file(0o600, "/etc/NetworkManager/system-connections/"+name+".nmconnection", fmt.Sprintf(
-			"[connection]\nid=%s\nuuid=%s\ntype=ethernet\n\n[ethernet]\nmac-address=%s\nmtu=%d\n\n[ipv4]\naddress1=%s\nmethod=manual\n", name, uuid4(), a.MAC, mtu, address))
+			"[connection]\nid=%s\nuuid=%s\ntype=ethernet\n\n[ethernet]\nmac-address=%s\nmtu=%d\n\n[ipv4]\naddress1=%s\nmethod=manual\n", name,
+			uuid4(), a.MAC, mtu, address))
 		return
 	}
 	addresses := "[" + address + "]"
@@ -104,9 +109,11 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 		addresses = "[]"
 	}
 	b.file(0o600, "/etc/netplan/60-rdma-setup.yaml", fmt.Sprintf(
-		"network:\n  version: 2\n  ethernets:\n    %s:\n      match:\n        macaddress: %s\n      addresses: %s\n      mtu: %d\n      dhcp4: false\n", name, a.MAC, addresses, mtu))
+		"network:\n  version: 2\n  ethernets:\n    %s:\n      match:\n        macaddress: %s\n      addresses: %s\n      mtu: %d\n      "+
+			"dhcp4: false\n", name, a.MAC, addresses, mtu))
 	if first := ports(m.Adapters())[0].Name(); m.hasDefect(world.TwoInSubnet) {
-		b.file(0o600, "/etc/netplan/70-storage.yaml", "network:\n  version: 2\n  ethernets:\n    "+first+":\n      addresses: [192.168.50.240/24]\n")
+		b.file(0o600, "/etc/netplan/70-storage.yaml", "network:\n  version: 2\n  ethernets:\n    "+first+
+			":\n      addresses: [192.168.50.240/24]\n")
 	}
 }
 
@@ -116,7 +123,9 @@ const tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token_11-2
 // enable creates and enables a unit that runs commands once per boot, after the network is up.
 func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	unit := "/etc/systemd/system/" + name + ".service"
-	body := "[Unit]\nDescription=" + text + "\nAfter=network-online.target systemd-modules-load.service\nWants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+	body := "[Unit]\nDescription=" + text +
+		"\nAfter=network-online.target " +
+		"systemd-modules-load.service\nWants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
 	for _, c := range commands {
 		body += "ExecStart=" + c + "\n"
 	}

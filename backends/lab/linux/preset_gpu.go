@@ -62,7 +62,8 @@ func (m *Machine) gpuPreset() error {
 		}
 	}
 	b := &builder{fs: m.sys.FS}
-	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
+	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf",
+		"* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	if !m.hasDefect(world.NoPersistence) {
 		m.enable(b, "nvidia-persistence-mode", "NVIDIA persistence mode", "/usr/bin/nvidia-smi -pm 1")
 	}
@@ -114,7 +115,8 @@ func (m *Machine) oldPerftest() error {
 // sourcePreset installs the packages required to build the driver and perftest, and mounts a share with the source files. A
 // real .run file unpacks itself and starts the installer that it contains; here the installer is a separate file.
 func (m *Machine) sourcePreset() error {
-	names := []string{"gcc", "make", "dkms", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "linux-headers-" + m.distro.kernel}
+	names := []string{"gcc", "make", "dkms", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev",
+		"linux-headers-" + m.distro.kernel}
 	if !m.distro.deb {
 		names = []string{"gcc", "make", "dkms", "rdma-core-devel", "pciutils-devel", "kernel-devel-" + m.distro.kernel}
 	}
@@ -125,7 +127,8 @@ func (m *Machine) sourcePreset() error {
 	b.dir(0o755, shareDir, shareDir+"/.nvidia", "/usr/local/cuda/include")
 	b.file(0o644, "/usr/local/cuda/include/cuda.h", "#define CUDA_VERSION 12080\n")
 	b.file(0o644, perftestSource, string(perftest.Archive("24.10.0-0.65", sh.Binary)))
-	b.file(0o644, driverFile, "#!/bin/sh\n# NVIDIA Accelerated Graphics Driver for Linux-x86_64 "+pkgs.DriverVersion+"\nexec "+shareDir+"/.nvidia/nvidia-installer "+pkgs.DriverVersion+" \"$@\"\n")
+	b.file(0o644, driverFile, "#!/bin/sh\n# NVIDIA Accelerated Graphics Driver for Linux-x86_64 "+pkgs.DriverVersion+"\nexec "+shareDir+
+		"/.nvidia/nvidia-installer "+pkgs.DriverVersion+" \"$@\"\n")
 	b.file(0o755, shareDir+"/.nvidia/nvidia-installer", string(sh.Binary("nvidia-installer")))
 	return b.err
 }

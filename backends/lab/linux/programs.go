@@ -41,7 +41,9 @@ const powerDelay = 30 * time.Millisecond
 
 func (m *Machine) power(_ context.Context, p *sh.Proc, verb string) int {
 	if !p.Root() {
-		fmt.Fprintf(p.Stderr, "Failed to set wall message, ignoring: Interactive authentication required.\nFailed to %s system via logind: Interactive authentication required.\n", verb)
+		fmt.Fprintf(p.Stderr,
+			"Failed to set wall message, ignoring: Interactive authentication required.\nFailed to %s system via logind: Interactive "+
+				"authentication required.\n", verb)
 		return 1
 	}
 	if verb == "reboot" {

@@ -50,7 +50,8 @@ func (m *Machine) dracutModules() string {
 			return ""
 		}
 	}
-	return "-rw-r--r--   1 root     root       912384 Jan  1 00:00 usr/lib/modules/" + m.distro.kernel + "/kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz\n"
+	return "-rw-r--r--   1 root     root       912384 Jan  1 00:00 usr/lib/modules/" + m.distro.kernel +
+		"/kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz\n"
 }
 
 // linkDir is the directory of the files by which udev names interfaces.

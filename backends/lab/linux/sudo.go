@@ -64,8 +64,9 @@ func (m *Machine) authenticate(p *sh.Proc, o sh.Options) int {
 		return 1
 	}
 	if !o.Has("S") && !p.Session.TTY {
-		fmt.Fprintf(p.Stderr, "sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an "+
-			"askpass helper\nsudo: a password is required\n")
+		fmt.Fprintf(p.Stderr,
+			"sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an "+
+				"askpass helper\nsudo: a password is required\n")
 		return 1
 	}
 	prompt := "[sudo] password for " + me.name + ": "

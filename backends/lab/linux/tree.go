@@ -44,7 +44,8 @@ func (m *Machine) mounts() error {
 }
 
 // procFiles are the entries of /proc.
-var procFiles = []string{"modules", "meminfo", "cpuinfo", "uptime", "loadavg", "version", "cmdline", "sys", "self", "mounts", "kallsyms", "driver"}
+var procFiles = []string{"modules", "meminfo", "cpuinfo", "uptime", "loadavg", "version", "cmdline", "sys", "self", "mounts", "kallsyms",
+	"driver"}
 
 // procFile returns a file or directory of /proc.
 func (m *Machine) procFile(name string) (vfs.Entry, bool) {
@@ -54,7 +55,8 @@ func (m *Machine) procFile(name string) (vfs.Entry, bool) {
 	case "meminfo":
 		total := m.cfg.MemoryMB * 1024
 		return vfs.Entry{Data: fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
-			"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)}, true
+			"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5,
+			total*4/5)}, true
 	case "cpuinfo":
 		return vfs.Entry{Data: strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)}, true
 	case "uptime":

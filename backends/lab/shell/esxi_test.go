@@ -50,7 +50,8 @@ func TestESXiLetsNobodyInWithoutItsService(t *testing.T) {
 		user, password string
 		in             bool
 	}{{"root", l.world.Secrets.ESXi, true}, {"root", "guess", false}, {"admin", l.world.Secrets.ESXi, false}} {
-		c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: tc.user, Auth: []ssh.AuthMethod{ssh.Password(tc.password)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+		c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: tc.user, Auth: []ssh.AuthMethod{ssh.Password(tc.password)},
+			HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 		if err == nil {
 			_ = c.Close()
 		}
@@ -72,7 +73,8 @@ func TestESXiLetsNobodyInWithoutItsService(t *testing.T) {
 }
 
 func TestESXiFaults(t *testing.T) {
-	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Faults: []string{"host=esx-01,command=vsish -e get,do=fail:Internal error", "host=esx-01,command=vsish -e cat,do=drop"}})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Faults: []string{"host=esx-01,command=vsish -e get,do=fail:Internal error",
+		"host=esx-01,command=vsish -e cat,do=drop"}})
 	c := l.host("esx-01")
 	if r := run(t, c, "vsish -e get /net/pNics/vmnic2/stats", ""); r != (result{"", "Internal error\n", 1}) {
 		t.Errorf("got %+v", r)

@@ -15,9 +15,11 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 	for n, vm := range []string{"vm-01", "vm-02"} {
 		c := l.dial(vm, "root")
 		for command, want := range map[string]string{
-			"lspci -nn | grep 15b3:":                            "13:00.0 Ethernet controller [0200]: Mellanox Technologies MT27800 Family [ConnectX-5] [15b3:1017]",
-			"lspci -nn | grep 10de:":                            "1b:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)",
-			"cat /sys/bus/pci/devices/0000:1b:00.0/vendor":      "0x10de",
+			"lspci -nn | grep 15b3:": "13:00.0 Ethernet controller [0200]: Mellanox Technologies MT27800 Family " +
+				"[ConnectX-5] [15b3:1017]",
+			"lspci -nn | grep 10de:": "1b:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] " +
+				"[10de:20b5] (rev a1)",
+			"cat /sys/bus/pci/devices/0000:1b:00.0/vendor": "0x10de",
 			"ls /sys/firmware":                                  "efi",
 			"ls /sys/class/infiniband/*/device/net":             "ens224",
 			"cat /sys/class/infiniband/*/hca_type /dev/null":    "MT4119",
@@ -41,7 +43,8 @@ func gpuLab(t *testing.T, name string, keys map[string]string) (*lab, map[int]fl
 			}
 		})
 	}
-	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "/opt/perftest/bin/ib_write_bw -F --report_gbits --use_cuda=0 --use_cuda_dmabuf -s 65536")
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12",
+		"/opt/perftest/bin/ib_write_bw -F --report_gbits --use_cuda=0 --use_cuda_dmabuf -s 65536")
 	if client.status != 0 {
 		t.Logf("client %+v\nserver %+v", client, server)
 	}
@@ -129,12 +132,15 @@ func TestVFInTheGuest(t *testing.T) {
 		}
 		ok(t, c, fmt.Sprintf("ip link set ens224 mtu 9000 && ip link set ens224 up && ip addr add 192.168.50.%d/24 dev ens224", 11+n))
 		info := ok(t, c, "ibv_devinfo")
-		for _, want := range []string{"PORT_ACTIVE (4)", "vendor_part_id:\t\t\t4120", "fw_ver:\t\t\t\t16.35.4030", "active_mtu:\t\t4096", "board_id:\t\t\tMT_0000000009"} {
+		for _, want := range []string{"PORT_ACTIVE (4)", "vendor_part_id:\t\t\t4120", "fw_ver:\t\t\t\t16.35.4030", "active_mtu:\t\t4096",
+			"board_id:\t\t\tMT_0000000009"} {
 			if !strings.Contains(info, want) {
 				t.Errorf("%s: %q is not in\n%s", vm, want, info)
 			}
 		}
-		if got := ok(t, c, "basename $(readlink /sys/class/net/ens224/device/driver); cat /sys/class/net/ens224/device/vendor; lspci | grep -c 'Virtual Function'; ls /sys/class/infiniband/*/device/net"); !strings.Contains(got, "mlx5_core\n") ||
+		if got := ok(t, c,
+			"basename $(readlink /sys/class/net/ens224/device/driver); cat /sys/class/net/ens224/device/vendor; lspci | grep -c 'Virtual "+
+				"Function'; ls /sys/class/infiniband/*/device/net"); !strings.Contains(got, "mlx5_core\n") ||
 			!strings.Contains(got, "0x15b3\n1\nens224\n") {
 			t.Errorf("%s: %q", vm, got)
 		}

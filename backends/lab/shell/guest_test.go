@@ -27,52 +27,75 @@ func TestRefusalsOfUbuntu(t *testing.T) {
 		{"sudo -n without password", ops, "sudo -n id", "", "", "sudo: a password is required\n", 1},
 		{"sudo -n with NOPASSWD", user, "sudo -n id -u", "", "0\n", "", 0},
 		{"sudo, wrong password, then nothing", ops, "sudo -S id", "bad\n", "",
-			"[sudo] password for ops: Sorry, try again.\n[sudo] password for ops: \nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", 1},
+			"[sudo] password for ops: Sorry, try again.\n[sudo] password for ops: \nsudo: no password was provided\nsudo: 1 incorrect " +
+				"password attempt\n", 1},
 		{"sudo, right password", ops, "sudo -S -p '' id -u", secret + "\n", "0\n", "", 0},
 		{"sudo leaves the rest of the input to the command", ops, "sudo -S -p '' cat", secret + "\nrest\n", "rest\n", "", 0},
-		{"sudo -S with empty input", ops, "sudo -S id </dev/null", "", "", "[sudo] password for ops: \nsudo: no password was provided\nsudo: a password is required\n", 1},
+		{"sudo -S with empty input", ops, "sudo -S id </dev/null", "", "",
+			"[sudo] password for ops: \nsudo: no password was provided\nsudo: a password is required\n", 1},
 		{"sudo without terminal", ops, "sudo id", "", "",
-			"sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass helper\nsudo: a password is required\n", 1},
+			"sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass " +
+				"helper\nsudo: a password is required\n", 1},
 		{"not in sudoers", none, "sudo -S -p '' id", secret + "\n", "", "nosudo is not in the sudoers file.\n", 1},
 		{"sudo, unknown command", user, "sudo frobnicate", "", "", "sudo: frobnicate: command not found\n", 1},
 		{"a user's PATH lacks modprobe", user, "modprobe ib_umad", "", "", "bash: line 1: modprobe: command not found\n", 127},
-		{"modules are root's", user, "/usr/sbin/modprobe ib_umad", "", "", "modprobe: ERROR: could not insert 'ib_umad': Operation not permitted\n", 1},
-		{"unknown module", root, "modprobe no_such", "", "", "modprobe: FATAL: Module no_such not found in directory /lib/modules/" + kernel + "\n", 1},
+		{"modules are root's", user, "/usr/sbin/modprobe ib_umad", "", "",
+			"modprobe: ERROR: could not insert 'ib_umad': Operation not permitted\n", 1},
+		{"unknown module", root, "modprobe no_such", "", "", "modprobe: FATAL: Module no_such not found in directory /lib/modules/" + kernel +
+			"\n", 1},
 		{"unknown module, remove", root, "modprobe -r no_such", "", "", "modprobe: FATAL: Module no_such not found.\n", 1},
 		{"remove what is not loaded", root, "modprobe -r mlx4_ib", "", "", "", 0},
 		{"rmmod what is not loaded", root, "rmmod mlx4_ib", "", "", "rmmod: ERROR: Module mlx4_ib is not currently loaded\n", 1},
 		{"module in use", root, "modprobe rdma_ucm; modprobe -r ib_core", "", "", "modprobe: FATAL: Module ib_core is in use.\n", 1},
-		{"no RDMA device", root, "apt-get install -qq -y ibverbs-utils ibverbs-providers >/dev/null; ibv_devinfo", "", "", "No IB devices found\n", 255},
+		{"no RDMA device", root, "apt-get install -qq -y ibverbs-utils ibverbs-providers >/dev/null; ibv_devinfo", "", "",
+			"No IB devices found\n", 255},
 		{"wrong RDMA device", root, "ibv_devinfo -d nope", "", "", "IB device 'nope' wasn't found\n", 255},
 		{"wrong link", root, "rdma link show nope/1", "", "", "Wrong device name\n", 1},
 		{"no soft RoCE here", root, "rdma link add rxe0 type rxe netdev ens192", "", "", "error: Invalid argument\n", 1},
 		{"addresses are root's", user, "ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: Operation not permitted\n", 2},
-		{"address twice", root, "ip addr add 192.0.2.1/24 dev ens192; ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: File exists\n", 2},
-		{"address that is not there", root, "ip addr del 192.0.2.9/24 dev ens192", "", "", "RTNETLINK answers: Cannot assign requested address\n", 2},
+		{"address twice", root, "ip addr add 192.0.2.1/24 dev ens192; ip addr add 192.0.2.1/24 dev ens192", "", "",
+			"RTNETLINK answers: File exists\n", 2},
+		{"address that is not there", root, "ip addr del 192.0.2.9/24 dev ens192", "", "", "RTNETLINK answers: Cannot assign requested address\n",
+			2},
 		// The texts are those of Debian 12 (iproute2 6.1, Linux 6.1).
-		{"rule twice", root, "ip rule add from 1.2.3.4 table 5001 priority 5001; ip rule add from 1.2.3.4 table 5001 priority 5001", "", "", "RTNETLINK answers: File exists\n", 2},
+		{"rule twice", root, "ip rule add from 1.2.3.4 table 5001 priority 5001; ip rule add from 1.2.3.4 table 5001 priority 5001", "", "",
+			"RTNETLINK answers: File exists\n", 2},
 		{"rule that is not there", root, "ip rule del from 1.2.3.9 table 5001", "", "", "RTNETLINK answers: No such file or directory\n", 2},
 		{"rules are root's", user, "ip rule add from 1.2.3.4 table 5001", "", "", "RTNETLINK answers: Operation not permitted\n", 2},
-		{"rule from no address", root, "ip rule add from bogus table 5001", "", "", "Error: any valid prefix is expected rather than \"bogus\".\n", 1},
+		{"rule from no address", root, "ip rule add from bogus table 5001", "", "",
+			"Error: any valid prefix is expected rather than \"bogus\".\n", 1},
 		{"rule without its table", root, "ip rule add from 1.2.3.4 table", "", "", "Command line is not complete. Try option \"help\"\n", 255},
-		{"rule to no table", root, "ip rule add table 99999999999", "", "", "Error: argument \"99999999999\" is wrong: invalid table ID\n\n", 255},
+		{"rule to no table", root, "ip rule add table 99999999999", "", "", "Error: argument \"99999999999\" is wrong: invalid table ID\n\n",
+			255},
 		{"table that is not there", root, "ip route show table 5009", "", "", "Error: ipv4: FIB table does not exist.\nDump terminated\n", 2},
-		{"route by an interface that is down", root, "ip link set ens192 down; ip route add 9.9.9.0/24 dev ens192 table 5002; s=$?; ip link set ens192 up; exit $s", "", "", "Error: Device for nexthop is not up.\n", 2},
-		{"route from somebody else's address", root, "ip route add 9.9.9.0/24 dev ens192 src 1.1.1.1 table 5002", "", "", "Error: Invalid prefsrc address.\n", 2},
+		{"route by an interface that is down", root,
+			"ip link set ens192 down; ip route add 9.9.9.0/24 dev ens192 table 5002; s=$?; ip link set ens192 up; exit $s", "", "",
+			"Error: Device for nexthop is not up.\n", 2},
+		{"route from somebody else's address", root, "ip route add 9.9.9.0/24 dev ens192 src 1.1.1.1 table 5002", "", "",
+			"Error: Invalid prefsrc address.\n", 2},
 		{"route that is not there", root, "ip route del 9.9.9.0/24 table 5002", "", "", "RTNETLINK answers: No such process\n", 2},
-		{"arp_ignore is a number", root, "echo 9 >/proc/sys/net/ipv4/conf/ens192/arp_ignore && cat /proc/sys/net/ipv4/conf/ens192/arp_ignore; echo 0 >/proc/sys/net/ipv4/conf/ens192/arp_ignore", "", "9\n", "", 0},
+		{"arp_ignore is a number", root,
+			"echo 9 >/proc/sys/net/ipv4/conf/ens192/arp_ignore && cat /proc/sys/net/ipv4/conf/ens192/arp_ignore; echo 0 " +
+				">/proc/sys/net/ipv4/conf/ens192/arp_ignore", "", "9\n", "", 0},
 		{"MTU above vmxnet3's", root, "ip link set ens192 mtu 9001", "", "", "Error: mtu greater than device maximum.\n", 2},
 		{"unknown interface", root, "ip link set eth7 up", "", "", "Cannot find device \"eth7\"\n", 1},
-		{"unknown package", root, "apt-get install -y libmlx9", "", "Reading package lists...\nBuilding dependency tree...\nReading state information...\n", "E: Unable to locate package libmlx9\n", 100},
+		{"unknown package", root, "apt-get install -y libmlx9", "",
+			"Reading package lists...\nBuilding dependency tree...\nReading state information...\n", "E: Unable to locate package libmlx9\n", 100},
 		{"packages are root's", user, "apt-get update", "", "",
-			"E: Could not open lock file /var/lib/apt/lists/lock - open (13: Permission denied)\nE: Unable to lock directory /var/lib/apt/lists/\n", 100},
-		{"package that is not installed", user, "dpkg-query -W -f '${Version}' perftest", "", "", "dpkg-query: no packages found matching perftest\n", 1},
-		{"unit that is not there", root, "systemctl start nothing", "", "", "Failed to start nothing.service: Unit nothing.service not found.\n", 5},
-		{"units are root's", user, "systemctl daemon-reload", "", "", "Failed to daemon-reload : Interactive authentication required.\nSee system logs and 'systemctl status ' for details.\n", 1},
-		{"kernel files cannot be written", root, "echo 1 >/proc/sys/kernel/osrelease", "", "", "bash: line 1: /proc/sys/kernel/osrelease: Permission denied\n", 1},
+			"E: Could not open lock file /var/lib/apt/lists/lock - open (13: Permission denied)\nE: Unable to lock directory /var/lib/apt/lists/\n",
+			100},
+		{"package that is not installed", user, "dpkg-query -W -f '${Version}' perftest", "", "",
+			"dpkg-query: no packages found matching perftest\n", 1},
+		{"unit that is not there", root, "systemctl start nothing", "", "", "Failed to start nothing.service: Unit nothing.service not found.\n",
+			5},
+		{"units are root's", user, "systemctl daemon-reload", "", "",
+			"Failed to daemon-reload : Interactive authentication required.\nSee system logs and 'systemctl status ' for details.\n", 1},
+		{"kernel files cannot be written", root, "echo 1 >/proc/sys/kernel/osrelease", "", "",
+			"bash: line 1: /proc/sys/kernel/osrelease: Permission denied\n", 1},
 		{"no python", user, "python3 -c 1", "", "", "bash: line 1: python3: command not found\n", 127},
 		{"no dnf", user, "dnf list", "", "", "bash: line 1: dnf: command not found\n", 127},
-		{"ping, too long", user, "ping -M do -c 1 -s 8972 10.20.0.12 | head -2", "", "PING 10.20.0.12 (10.20.0.12) 8972(9000) bytes of data.\nping: local error: message too long, mtu=1500\n", "", 0},
+		{"ping, too long", user, "ping -M do -c 1 -s 8972 10.20.0.12 | head -2", "",
+			"PING 10.20.0.12 (10.20.0.12) 8972(9000) bytes of data.\nping: local error: message too long, mtu=1500\n", "", 0},
 		{"firewall is root's", user, "/usr/sbin/ufw status", "", "", "ERROR: You need to be root to run this script\n", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -92,9 +115,12 @@ func TestNetplan(t *testing.T) {
 	}
 	for _, tc := range []struct{ name, yaml, err string }{
 		{"tab", "network:\n\tversion: 2\n", "Invalid YAML"},
-		{"unknown key", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      adresses: []\n", "70-test.yaml:5:7: Error in network definition: unknown key 'adresses'"},
-		{"address without prefix", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.1]\n", "address '10.0.0.1' is missing /prefixlength"},
-		{"malformed address", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.300/24]\n", "malformed address '10.0.0.300/24'"},
+		{"unknown key", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      adresses: []\n",
+			"70-test.yaml:5:7: Error in network definition: unknown key 'adresses'"},
+		{"address without prefix", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.1]\n",
+			"address '10.0.0.1' is missing /prefixlength"},
+		{"malformed address", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.300/24]\n",
+			"malformed address '10.0.0.300/24'"},
 		{"bad MAC", "network:\n  version: 2\n  ethernets:\n    x:\n      match: {macaddress: 00-50}\n", "Invalid MAC address '00-50'"},
 		{"bad boolean", "network:\n  version: 2\n  ethernets:\n    x: {dhcp4: maybe}\n", "invalid boolean value 'maybe'"},
 		{"not a mapping", "network: 7\n", "expected mapping"},
@@ -111,9 +137,11 @@ func TestNetplan(t *testing.T) {
 		})
 	}
 	mac := strings.TrimSpace(ok(t, c, "cat /sys/class/net/ens224f0/address"))
-	write("network:\n  version: 2\n  ethernets:\n    rdma:\n      match:\n        macaddress: " + mac + "\n      addresses: [10.7.7.7/24]\n      mtu: 4200\n")
+	write("network:\n  version: 2\n  ethernets:\n    rdma:\n      match:\n        macaddress: " + mac +
+		"\n      addresses: [10.7.7.7/24]\n      mtu: 4200\n")
 	ok(t, c, "rm /etc/netplan/60-*; netplan apply")
-	if got := ok(t, c, "ip -br addr show ens224f0; cat /sys/class/net/ens224f0/mtu"); !strings.Contains(got, " 10.7.7.7/24 ") || !strings.HasSuffix(got, "\n4200\n") {
+	if got := ok(t, c, "ip -br addr show ens224f0; cat /sys/class/net/ens224f0/mtu"); !strings.Contains(got, " 10.7.7.7/24 ") ||
+		!strings.HasSuffix(got, "\n4200\n") {
 		t.Errorf("got %q", got)
 	}
 	l.world.View(func(s *world.State) {
@@ -133,7 +161,9 @@ func TestNetplan(t *testing.T) {
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	begin := func(c *ssh.Client) {
-		ok(t, c, "printf '[Service]\\nExecStart=/usr/bin/sleep 3600\\n' >/etc/systemd/system/t.service; systemctl daemon-reload; systemctl start t; systemd-run -q --unit u sleep 7200")
+		ok(t, c,
+			"printf '[Service]\\nExecStart=/usr/bin/sleep 3600\\n' >/etc/systemd/system/t.service; systemctl daemon-reload; systemctl start t; "+
+				"systemd-run -q --unit u sleep 7200")
 		s, err := c.NewSession()
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +183,8 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 			t.Fatalf("%q, %v", line, err)
 		}
 		// systemctl start of the lab returns a moment before the process is listed.
-		const working = "n=0; until [ $(ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$') = 3 ] || [ $n = 50 ]; do sleep 0.1; n=$((n + 1)); done; "
+		const working = "n=0; until [ $(ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$') = 3 ] || [ $n = 50 ]; do sleep 0.1; n=$((n + " +
+			"1)); done; "
 		if got := ok(t, c, working+"ps ax | grep -cE 'sleep (3600|7200)$|[0-9] cat$'"); got != "3\n" {
 			t.Fatalf("%s at work:\n%s", got, ok(t, c, "ps ax"))
 		}
@@ -174,7 +205,9 @@ func TestStoppedTransientUnitHasEnded(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	ok(t, c, "printf 'sleep 7200; touch /tmp/later' >/tmp/u.sh; systemd-run -q --unit u /bin/sh /tmp/u.sh; systemctl is-active u")
-	if got := ok(t, c, "systemctl stop u; ps ax | grep -c 'sleep 7200$' || :; systemctl list-units --failed --no-legend | grep -c '^ *u[.]' || :; systemctl is-active u || :"); got != "0\n0\ninactive\n" {
+	if got := ok(t, c,
+		"systemctl stop u; ps ax | grep -c 'sleep 7200$' || :; systemctl list-units --failed --no-legend | grep -c '^ *u[.]' || :; systemctl "+
+			"is-active u || :"); got != "0\n0\ninactive\n" {
 		t.Errorf("after the stop: %q", got)
 	}
 	if r := run(t, c, "systemd-run -q --wait --unit own /bin/sh -c 'systemctl stop own; sleep 1'", ""); r.status != 0 && r.status != 143 {
@@ -186,9 +219,12 @@ func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
-	ok(t, c, "echo keep >/srv/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad >/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
+	ok(t, c,
+		"echo keep >/srv/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad "+
+			">/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
 	again := l.reconnect("vm-01", "root", id)
-	if got := ok(t, again, "cat /srv/keep; ls /tmp; lsmod | grep -c mlx4; lsmod | grep -c ib_umad; ip -br addr | grep -c 192.0.2.7; command -v ib_send_bw || :"); got != "keep\n0\n2\n0\n/usr/bin/ib_send_bw\n" {
+	if got := ok(t, again,
+		"cat /srv/keep; ls /tmp; lsmod | grep -c mlx4; lsmod | grep -c ib_umad; ip -br addr | grep -c 192.0.2.7; command -v ib_send_bw || :"); got != "keep\n0\n2\n0\n/usr/bin/ib_send_bw\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -243,11 +279,14 @@ func TestUnits(t *testing.T) {
 	c := l.dial("vm-01", "root")
 	write := func(text string) { run(t, c, "cat >/etc/systemd/system/t.service", text) }
 	install := "[Install]\nWantedBy=multi-user.target\n"
-	write("[Unit]\nDescription=test\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/touch /srv/a\nExecStart=/usr/bin/touch /srv/b\n" + install)
+	write(
+		"[Unit]\nDescription=test\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/touch " +
+			"/srv/a\nExecStart=/usr/bin/touch /srv/b\n" + install)
 	if r := run(t, c, "systemctl is-enabled t", ""); r.out != "disabled\n" || r.status != 1 {
 		t.Errorf("got %+v", r)
 	}
-	if r := run(t, c, "systemctl enable --now t", ""); r.status != 0 || !strings.HasPrefix(r.err, "Created symlink /etc/systemd/system/multi-user.target.wants/t.service") {
+	if r := run(t, c, "systemctl enable --now t", ""); r.status != 0 ||
+		!strings.HasPrefix(r.err, "Created symlink /etc/systemd/system/multi-user.target.wants/t.service") {
 		t.Errorf("got %+v", r)
 	}
 	if got := ok(t, c, "ls /srv; systemctl is-active t; systemctl is-enabled t"); got != "a\nb\nactive\nenabled\n" {
@@ -258,15 +297,18 @@ func TestUnits(t *testing.T) {
 		t.Errorf("the old unit is not in force: %+v", r)
 	}
 	ok(t, c, "systemctl stop t; rm -f /etc/systemd/system/multi-user.target.wants/t.service")
-	if r := run(t, c, "systemctl daemon-reload; systemctl enable t", ""); r.status == 0 || !strings.Contains(r.err, "only allowed for Type=oneshot") {
+	if r := run(t, c, "systemctl daemon-reload; systemctl enable t", ""); r.status == 0 ||
+		!strings.Contains(r.err, "only allowed for Type=oneshot") {
 		t.Errorf("two commands of a simple service: %+v", r)
 	}
 	write("[Service]\nType=oneshot\nExecStart=/bin/false\n" + install)
-	if r := run(t, c, "systemctl daemon-reload; systemctl start t; echo $?; systemctl is-active t", ""); !strings.HasPrefix(r.out, "1\nfailed\n") {
+	if r := run(t, c, "systemctl daemon-reload; systemctl start t; echo $?; systemctl is-active t", ""); !strings.HasPrefix(r.out,
+		"1\nfailed\n") {
 		t.Errorf("got %+v", r)
 	}
 	write("[Service]\nType=oneshot\nExecStart=/usr/bin/touch /srv/c\n" + install)
-	if r := run(t, c, "systemctl enable t && systemctl restart t && rm /srv/c", ""); r.status != 0 || strings.Contains(r.err, "daemon-reload") {
+	if r := run(t, c, "systemctl enable t && systemctl restart t && rm /srv/c", ""); r.status != 0 ||
+		strings.Contains(r.err, "daemon-reload") {
 		t.Errorf("enable has not put the new unit in force: %+v", r)
 	}
 	write("[Service]\nType=oneshot\nExecStart=/bin/echo x > /srv/d\n" + install)
@@ -289,7 +331,8 @@ func TestPackages(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	c := l.dial("vm-01", "root")
 	sim := ok(t, c, "apt-get install -s -y libmlx4-1 perftest")
-	for _, want := range []string{"Note, selecting 'ibverbs-providers' instead of 'libmlx4-1'", "Inst libibverbs1 (39.0-1", "Inst ibverbs-providers ", "Inst perftest "} {
+	for _, want := range []string{"Note, selecting 'ibverbs-providers' instead of 'libmlx4-1'", "Inst libibverbs1 (39.0-1",
+		"Inst ibverbs-providers ", "Inst perftest "} {
 		if !strings.Contains(sim, want) {
 			t.Errorf("%q is not in\n%s", want, sim)
 		}
@@ -298,7 +341,8 @@ func TestPackages(t *testing.T) {
 		t.Errorf("without -y: %+v", r)
 	}
 	ok(t, c, "apt-get install -y libmlx4-1 perftest")
-	if got := ok(t, c, "dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\\n' ibverbs-providers"); got != "ii |ibverbs-providers|39.0-1\n" {
+	if got := ok(t, c,
+		"dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\\n' ibverbs-providers"); got != "ii |ibverbs-providers|39.0-1\n" {
 		t.Errorf("got %q", got)
 	}
 	gone := ok(t, c, "apt-get remove -y -s libibverbs1")
@@ -311,7 +355,8 @@ func TestPackages(t *testing.T) {
 	if r := run(t, c, "ib_send_bw", ""); r.status != 127 {
 		t.Errorf("the program is still there: %+v", r)
 	}
-	if r := run(t, l.dial("vm-01", "ubuntu"), "apt-cache madison ibutils", ""); r.out != "" || !strings.Contains(r.err, "Unable to locate package ibutils") {
+	if r := run(t, l.dial("vm-01", "ubuntu"), "apt-cache madison ibutils", ""); r.out != "" ||
+		!strings.Contains(r.err, "Unable to locate package ibutils") {
 		t.Errorf("22.04 has no ibutils: %+v", r)
 	}
 	if got := ok(t, l.dial("vm-02", "ubuntu"), "apt-cache madison ibutils"); !strings.Contains(got, "| 1.5.7") {
@@ -325,7 +370,8 @@ func TestEnterpriseLinux(t *testing.T) {
 	if got := ok(t, c, ". /etc/os-release; echo $ID $VERSION_ID; command -v apt-get netplan || echo none"); got != "rhel 8.8\nnone\n" {
 		t.Errorf("got %q", got)
 	}
-	if r := run(t, c, "dnf install -y rdma-core no-such", ""); r.status != 1 || r.err != "No match for argument: no-such\nError: Unable to find a match: no-such\n" {
+	if r := run(t, c, "dnf install -y rdma-core no-such", ""); r.status != 1 ||
+		r.err != "No match for argument: no-such\nError: Unable to find a match: no-such\n" {
 		t.Errorf("got %+v", r)
 	}
 	ok(t, c, "yum install -y rdma-core libibverbs libibverbs-utils infiniband-diags perftest")
@@ -337,7 +383,8 @@ func TestEnterpriseLinux(t *testing.T) {
 	}
 	profile(t, c, "t", "ens192", "10.9.9.9/24")
 	ok(t, c, "nmcli con up t ifname ens192")
-	if got := ok(t, c, "ip -br addr show ens192; nmcli -g ipv4.addresses con show t"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "\n10.9.9.9/24\n") {
+	if got := ok(t, c, "ip -br addr show ens192; nmcli -g ipv4.addresses con show t"); !strings.Contains(got, "10.9.9.9/24") ||
+		!strings.HasSuffix(got, "\n10.9.9.9/24\n") {
 		t.Errorf("got %q", got)
 	}
 	if r := run(t, c, "nmcli con up nothing", ""); r.status != 10 || !strings.Contains(r.err, "unknown connection 'nothing'") {
@@ -346,7 +393,8 @@ func TestEnterpriseLinux(t *testing.T) {
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
 	ok(t, c, "reboot")
 	again := l.reconnect("vm-01", "root", strings.Split(id, "\n")[0]+"\n")
-	if got := ok(t, again, "ip -br addr show ens192; nmcli -t -f NAME,DEVICE con show --active"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "t:ens192\n") {
+	if got := ok(t, again, "ip -br addr show ens192; nmcli -t -f NAME,DEVICE con show --active"); !strings.Contains(got, "10.9.9.9/24") ||
+		!strings.HasSuffix(got, "t:ens192\n") {
 		t.Errorf("the profile did not come back: %q", got)
 	}
 }
@@ -355,7 +403,8 @@ func TestEnterpriseLinux(t *testing.T) {
 func profile(t *testing.T, c *ssh.Client, name, nic, address string) {
 	t.Helper()
 	run(t, c, "umask 077; cat >/etc/NetworkManager/system-connections/"+name+".nmconnection; nmcli con reload",
-		"[connection]\nid="+name+"\ntype=ethernet\ninterface-name="+nic+"\nautoconnect-priority=9\n[ethernet]\nmtu=9000\n[ipv4]\nmethod=manual\naddress1="+address+"\n")
+		"[connection]\nid="+name+"\ntype=ethernet\ninterface-name="+nic+
+			"\nautoconnect-priority=9\n[ethernet]\nmtu=9000\n[ipv4]\nmethod=manual\naddress1="+address+"\n")
 }
 
 func TestHotAddedAdapter(t *testing.T) {
@@ -364,13 +413,15 @@ func TestHotAddedAdapter(t *testing.T) {
 	ok(t, c, "true")
 	err := l.world.Update(func(s *world.State) ([]world.Event, error) {
 		v := s.VM("vm-01")
-		v.Adapters = append(v.Adapters, &world.Adapter{Type: world.PVRDMA, MAC: "00:50:56:0a:0b:0c", Slot: 224, Protocol: "rocev2", Connected: true})
+		v.Adapters = append(v.Adapters, &world.Adapter{Type: world.PVRDMA, MAC: "00:50:56:0a:0b:0c", Slot: 224, Protocol: "rocev2",
+			Connected: true})
 		return []world.Event{{What: world.VMDevices, VM: "vm-01"}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ok(t, c, "ip -br link show ens224f0; rdma link"); !strings.HasPrefix(got, "ens224f0         DOWN") || !strings.Contains(got, "link vmw_pvrdma0/1 state DOWN") {
+	if got := ok(t, c, "ip -br link show ens224f0; rdma link"); !strings.HasPrefix(got, "ens224f0         DOWN") ||
+		!strings.Contains(got, "link vmw_pvrdma0/1 state DOWN") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -384,7 +435,8 @@ func TestKernelsWithoutTheDriver(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := l.dial("vm-01", "root")
-			if r := run(t, c, "modprobe vmw_pvrdma", ""); r.err != "modprobe: FATAL: Module vmw_pvrdma not found in directory /lib/modules/"+kernel+"\n" {
+			if r := run(t, c, "modprobe vmw_pvrdma", ""); r.err != "modprobe: FATAL: Module vmw_pvrdma not found in directory /lib/modules/"+kernel+
+				"\n" {
 				t.Errorf("got %+v", r)
 			}
 			if r := run(t, c, "modinfo vmw_pvrdma", ""); r.status != 1 || r.err != "modinfo: ERROR: Module vmw_pvrdma not found.\n" {

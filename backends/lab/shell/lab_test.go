@@ -68,7 +68,8 @@ func startWith(t *testing.T, spec scenario.Spec, o shell.Options) *lab {
 
 // config returns a client configuration for a login by key that verifies the lab's published host keys.
 func (l *lab) config(user string) *ssh.ClientConfig {
-	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second}
+	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		Timeout: 5 * time.Second}
 }
 
 func (l *lab) dial(vm, user string) *ssh.Client {

@@ -51,13 +51,15 @@ func TestBareToVFs(t *testing.T) {
 	}
 	ok(t, c, bin+"mst start")
 	set := ok(t, c, bin+"mlxconfig -d mt4119_pciconf1 -y set SRIOV_EN=1 NUM_OF_VFS=16")
-	if !regexp.MustCompile(`(?m)^ +SRIOV_EN +False\(0\) +True\(1\) *$`).MatchString(set) || !strings.Contains(set, "Applying... Done!\n-I- Please reboot machine") {
+	if !regexp.MustCompile(`(?m)^ +SRIOV_EN +False\(0\) +True\(1\) *$`).MatchString(set) ||
+		!strings.Contains(set, "Applying... Done!\n-I- Please reboot machine") {
 		t.Errorf("set:\n%s", set)
 	}
 	if q := ok(t, c, bin+"mlxconfig -d 3b:00.0 -e q"); !regexp.MustCompile(`(?m)^\* +NUM_OF_VFS +8 +8 +16 *$`).MatchString(q) {
 		t.Errorf("query before the reboot:\n%s", q)
 	}
-	if q := ok(t, c, bin+"mlxconfig -d mt4119_pciconf1 q NUM_OF_VFS SRIOV_EN"); !regexp.MustCompile(`(?m)^ +SRIOV_EN +True\(1\) *$`).MatchString(q) {
+	if q := ok(t, c, bin+"mlxconfig -d mt4119_pciconf1 q NUM_OF_VFS SRIOV_EN"); !regexp.MustCompile(`(?m)^ +SRIOV_EN +True\(1\) *$`).
+		MatchString(q) {
 		t.Errorf("query shows the next boot:\n%s", q)
 	}
 	if err := l.world.SetModule("esx-01", world.Nmlx5, "max_vfs=0,0,8,7 pfctx=0x08 pfcrx=0x08 trust_state=2 ecn=1"); err != nil {
@@ -87,8 +89,10 @@ func TestBareToVFs(t *testing.T) {
 func TestMSTNumbersDiffer(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	for host, want := range map[string]string{
-		"esx-01": "(?s)ConnectX4LX\\(rev:0\\) +mt4117_pciconf0 +1a:00\\.0 +net-vmnic0 *\n.*ConnectX5\\(rev:0\\) +mt4119_pciconf1\\.1 +3b:00\\.1 +net-vmnic3 *\n",
-		"esx-02": "(?s)ConnectX5\\(rev:0\\) +mt4119_pciconf0 +3b:00\\.0 +net-vmnic2 *\n.*ConnectX4LX\\(rev:0\\) +mt4117_pciconf1 +1a:00\\.0 +net-vmnic0 *\n",
+		"esx-01": "(?s)ConnectX4LX\\(rev:0\\) +mt4117_pciconf0 +1a:00\\.0 +net-vmnic0 *\n.*ConnectX5\\(rev:0\\) +mt4119_pciconf1\\.1 " +
+			"+3b:00\\.1 +net-vmnic3 *\n",
+		"esx-02": "(?s)ConnectX5\\(rev:0\\) +mt4119_pciconf0 +3b:00\\.0 +net-vmnic2 *\n.*ConnectX4LX\\(rev:0\\) +mt4117_pciconf1 +1a:00\\.0 " +
+			"+net-vmnic0 *\n",
 	} {
 		c := l.host(host)
 		if out := ok(t, c, bin+"mst status"); !strings.Contains(out, "No MST devices were found") {
@@ -107,7 +111,8 @@ func TestMFTRefusals(t *testing.T) {
 	for _, row := range []struct{ command, stdin, text string }{
 		{"mlxconfig -d mt4117_pciconf0 -y set LINK_TYPE_P1=2", "", "-E- The Device doesn't support LINK_TYPE_P1 parameter"}, // Ethernet only
 		{"mlxconfig -d mt4117_pciconf0 q LINK_TYPE_P1", "", "-E- The Device doesn't support LINK_TYPE_P1 parameter"},
-		{"mlxconfig -d mt4119_pciconf1 -y set NUM_OF_VFS=128", "", "-E- Failed to set parameter NUM_OF_VFS: value 128 is out of range"}, // 127 is the maximum
+		// 127 is the maximum
+		{"mlxconfig -d mt4119_pciconf1 -y set NUM_OF_VFS=128", "", "-E- Failed to set parameter NUM_OF_VFS: value 128 is out of range"},
 		{"mlxconfig -d mt4119_pciconf1 -y set SRIOV_EN", "", "-E- Invalid configuration argument: SRIOV_EN"},
 		{"mlxconfig -d mt4119_pciconf7 q", "", "-E- Failed to open device: mt4119_pciconf7. No such file or directory"},
 		{"mlxconfig -y set SRIOV_EN=1", "", "-E- Device is required for this command"},
@@ -131,7 +136,8 @@ func TestMFTRefusals(t *testing.T) {
 			}
 		}
 	})
-	if out := ok(t, c, bin+"mlxfwmanager -d 3b:00.0"); !strings.Contains(out, "  PSID:             MT_0000000009\n") || !strings.Contains(out, "     FW             16.35.4030     N/A\n") {
+	if out := ok(t, c, bin+"mlxfwmanager -d 3b:00.0"); !strings.Contains(out, "  PSID:             MT_0000000009\n") ||
+		!strings.Contains(out, "     FW             16.35.4030     N/A\n") {
 		t.Errorf("mlxfwmanager:\n%s", out)
 	}
 	if out := ok(t, c, bin+"flint -d mt4117_pciconf0 q"); !strings.Contains(out, "PSID:                  MT_2420110034\n") {

@@ -44,15 +44,19 @@ func TestDriverInTheGuest(t *testing.T) {
 		{c, "modinfo -F license nvidia", 0, "Dual MIT/GPL\n"},
 		{c, "cat /proc/driver/nvidia/version", 0, "Open Kernel Module for x86_64  570.133.20"},
 		{c, "ib_write_bw --use_cuda=0 192.168.50.12", 1, "unrecognized option '--use_cuda=0'\n Invalid Command or flag.\n"},
-		{c, "/opt/perftest/bin/ib_write_bw --use_cuda_dmabuf --use_cuda=0", 1, "CUDA DMA-BUF cannot be used without CUDA\n Parser function exited with Error\n"},
+		{c, "/opt/perftest/bin/ib_write_bw --use_cuda_dmabuf --use_cuda=0", 1,
+			"CUDA DMA-BUF cannot be used without CUDA\n Parser function exited with Error\n"},
 		{c, "/opt/perftest/bin/ib_write_bw --use_cuda=x", 1, " CUDA device argument x should be int\n Parser function exited with Error\n"},
 		{c, "/opt/perftest/bin/ib_write_lat --use_cuda=0", 1, "Perftest supports CUDA latency tests with read/send verbs only\n"},
-		{c, "/opt/perftest/bin/ib_write_bw --use_cuda=4 192.168.50.12", 1, "No such device ID (4) exists in system\nCouldn't init GPU context: 1\n"},
-		{c, "modprobe -r nvidia_peermem && /opt/perftest/bin/ib_write_bw --use_cuda=0 192.168.50.12", 1, "Couldn't allocate MR with error=14\nfailed to create mr\n"},
+		{c, "/opt/perftest/bin/ib_write_bw --use_cuda=4 192.168.50.12", 1,
+			"No such device ID (4) exists in system\nCouldn't init GPU context: 1\n"},
+		{c, "modprobe -r nvidia_peermem && /opt/perftest/bin/ib_write_bw --use_cuda=0 192.168.50.12", 1,
+			"Couldn't allocate MR with error=14\nfailed to create mr\n"},
 		{bare, "command -v nvidia-smi", 1, ""},
 		{bare, "modprobe nvidia_peermem", 1, "FATAL: Module nvidia_peermem not found in directory"},
 		{bare, "apt-get install -y nvidia-headless-570-server-open && modprobe nvidia", 1, "could not insert 'nvidia': No such device\n"},
-		{bare, "apt-get install -y nvidia-utils-570-server && nvidia-smi", 9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."},
+		{bare, "apt-get install -y nvidia-utils-570-server && nvidia-smi", 9,
+			"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."},
 	} {
 		if got, status := said(t, tc.c, tc.command); status != tc.status || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: status %d, want %d; %q is not in\n%s", tc.command, status, tc.status, tc.want, got)
@@ -69,10 +73,12 @@ func TestPeermemRequiresItsOwnCore(t *testing.T) {
 	if got := ok(t, c, "ofed_info -s"); got != "MLNX_OFED_LINUX-24.10-1.1.4.0:\n" {
 		t.Errorf("%q", got)
 	}
-	if got, status := said(t, c, "modprobe nvidia_peermem"); status == 0 || !strings.Contains(got, "could not insert 'nvidia_peermem': Invalid argument\n") {
+	if got, status := said(t, c, "modprobe nvidia_peermem"); status == 0 ||
+		!strings.Contains(got, "could not insert 'nvidia_peermem': Invalid argument\n") {
 		t.Errorf("built for another ib_core: %d %q", status, got)
 	}
-	if got := ok(t, c, "dmesg | tail -n 4"); !strings.Contains(got, "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client") {
+	if got := ok(t, c, "dmesg | tail -n 4"); !strings.Contains(got,
+		"nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client") {
 		t.Errorf("%q", got)
 	}
 	ok(t, c, "dkms install nvidia/570.133.20 --force")

@@ -89,9 +89,12 @@ func TestLayout(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 1")
 	head := "---------------------------------------------------------------------------------------\n" +
-		"                    Send BW Test\n Dual-port       : OFF\t\tDevice         : rocep19s0f1\n Number of qps   : 1\t\tTransport type : IB\n" +
-		" Connection type : RC\t\tUsing SRQ      : OFF\n PCIe relax order: ON\n ibv_wr* API     : OFF\n TX depth        : 50\n CQ Moderation   : 1\n" +
-		" Mtu             : 4096[B]\n Link type       : Ethernet\n GID index       : 1\n Max inline data : 0[B]\n rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n" +
+		"                    Send BW Test\n Dual-port       : OFF\t\tDevice         : rocep19s0f1\n Number of qps   : 1\t\tTransport " +
+		"type : IB\n" +
+		" Connection type : RC\t\tUsing SRQ      : OFF\n PCIe relax order: ON\n ibv_wr* API     : OFF\n TX depth        : 50\n CQ " +
+		"Moderation   : 1\n" +
+		" Mtu             : 4096[B]\n Link type       : Ethernet\n GID index       : 1\n Max inline data : 0[B]\n rdma_cm QPs\t : OFF\n Data " +
+		"ex. method : Ethernet\n" +
 		"---------------------------------------------------------------------------------------\n local address: LID 0000 QPN 0x"
 	if !strings.HasPrefix(client.out, head) {
 		t.Errorf("got\n%s", client.out)
@@ -165,11 +168,13 @@ func TestWrongConfigurationShows(t *testing.T) {
 				t.Errorf("%.2f Gb/s\n%s", got, c.out)
 			}
 		}},
-		{"switch MTU 1500: small messages pass, large ones die", sw(func(d *world.DVS) { d.MTU = 1500 }), func(t *testing.T, _ *lab, c, _ result) {
-			if c.status == 0 || !strings.Contains(c.err, "Failed status 12: wr_id 0 syndrom 0x81") || gbps(c.out)[1024] == 0 || gbps(c.out)[4096] != 0 {
-				t.Errorf("%+v", c)
-			}
-		}},
+		{"switch MTU 1500: small messages pass, large ones die", sw(func(d *world.DVS) { d.MTU = 1500 }),
+			func(t *testing.T, _ *lab, c, _ result) {
+				if c.status == 0 || !strings.Contains(c.err, "Failed status 12: wr_id 0 syndrom 0x81") || gbps(c.out)[1024] == 0 ||
+					gbps(c.out)[4096] != 0 {
+					t.Errorf("%+v", c)
+				}
+			}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
@@ -213,11 +218,15 @@ func TestPerftestFailures(t *testing.T) {
 		{"ib_send_bw -F 192.168.50.12", "Couldn't connect to 192.168.50.12:18515\n" + socket, 1},
 		{"ib_send_bw -F -p 18777 192.168.50.12", "Couldn't connect to 192.168.50.12:18777\n" + socket, 1},
 		{"ib_send_bw -F 192.168.50.77", "Couldn't connect to 192.168.50.77:18515\n" + socket, 1},
-		{"ib_send_bw -F no-such-host", "Temporary failure in name resolution for no-such-host:18515\nProblem in resolving basic address and port\n" + socket, 1},
+		{"ib_send_bw -F no-such-host",
+			"Temporary failure in name resolution for no-such-host:18515\nProblem in resolving basic address and port\n" + socket, 1},
 		{"ib_send_bw -d mlx5_0 192.168.50.12", "IB device mlx5_0 not found\n Unable to find the Infiniband/RoCE device\n", 1},
-		{"ib_send_bw -i 2 192.168.50.12", " Unable to query port 2 attributes\n Couldn't set the link layer\n Couldn't get context for the device\n", 1},
+		{"ib_send_bw -i 2 192.168.50.12",
+			" Unable to query port 2 attributes\n Couldn't set the link layer\n Couldn't get context for the device\n", 1},
 		{"ib_send_bw -c UD 192.168.50.12", "Unable to create QP.\nFailed to create QP.\n Couldn't create IB resources\n", 1},
-		{"ib_send_bw -a -D 5 192.168.50.12", "ib_send_bw: Duration mode currently doesn't support running on all sizes.\n Invalid Command or flag.\n Please check command line and run again.\n\n", 1},
+		{"ib_send_bw -a -D 5 192.168.50.12",
+			"ib_send_bw: Duration mode currently doesn't support running on all sizes.\n Invalid Command or flag.\n Please check command line and " +
+				"run again.\n\n", 1},
 		{"ip link set ens224f0 down; ib_send_bw 192.168.50.12; x=$?; ip link set ens224f0 up; exit $x",
 			" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", 1},
 	} {
@@ -310,7 +319,8 @@ func TestReleasesThatRefuseEachOther(t *testing.T) {
 				}
 			})
 			client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F --report_gbits -s 65536 -d rocep19s0f1 -x 1")
-			if client.status != tc.status || server.status != tc.status || !strings.HasSuffix(client.err, tc.client) || !strings.HasSuffix(server.err, tc.server) {
+			if client.status != tc.status || server.status != tc.status || !strings.HasSuffix(client.err, tc.client) ||
+				!strings.HasSuffix(server.err, tc.server) {
 				t.Errorf("client %+v\nserver %+v", client, server)
 			}
 		})

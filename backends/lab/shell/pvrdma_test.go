@@ -34,7 +34,8 @@ func bare(t *testing.T, name string, vms int) *lab {
 	return l
 }
 
-const address = "network:\n  version: 2\n  ethernets:\n    r:\n      match: {macaddress: \"00:50:56:81:00:00\"}\n      addresses: [192.168.50.11/24]\n      mtu: 9000\n"
+const address = "network:\n  version: 2\n  ethernets:\n    r:\n      match: {macaddress: \"00:50:56:81:00:00\"}\n      addresses: " +
+	"[192.168.50.11/24]\n      mtu: 9000\n"
 
 func state(t *testing.T, c *ssh.Client) string {
 	t.Helper()
@@ -55,7 +56,8 @@ func TestUbuntuPortIsDownUntilTheDriverIsLoadedAgain(t *testing.T) {
 		t.Errorf("without packages: %+v", r)
 	}
 	ok(t, c, "apt-get install -y ibverbs-utils")
-	if r := run(t, c, "ibv_devinfo", ""); r.status != 255 || !strings.Contains(r.err, "no userspace device-specific driver found") || !strings.HasSuffix(r.err, "No IB devices found\n") {
+	if r := run(t, c, "ibv_devinfo", ""); r.status != 255 || !strings.Contains(r.err, "no userspace device-specific driver found") ||
+		!strings.HasSuffix(r.err, "No IB devices found\n") {
 		t.Errorf("without a provider: %+v", r)
 	}
 	ok(t, c, "apt-get install -y rdma-core libmlx4-1 infiniband-diags rdmacm-utils perftest")
@@ -75,7 +77,9 @@ func TestUbuntuPortIsDownUntilTheDriverIsLoadedAgain(t *testing.T) {
 			t.Fatalf("after %q the port is %s, want %s", step.command, got, step.want)
 		}
 	}
-	if got := ok(t, c, "ls /sys/class/infiniband; ibv_devinfo | grep -E 'state|active_mtu' | tr -d '\\t'"); got != "rocep19s0f1\nstate:PORT_ACTIVE (4)\nactive_mtu:4096 (5)\n" {
+	if got := ok(t, c,
+		"ls /sys/class/infiniband; ibv_devinfo | grep -E 'state|active_mtu' | tr -d '\\t'"); got != "rocep19s0f1\nstate:PORT_ACTIVE "+
+		"(4)\nactive_mtu:4096 (5)\n" {
 		t.Errorf("got %q", got)
 	}
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
@@ -84,7 +88,9 @@ func TestUbuntuPortIsDownUntilTheDriverIsLoadedAgain(t *testing.T) {
 	if got := state(t, c); got != "DOWN" {
 		t.Errorf("after the reboot the port is %s", got)
 	}
-	if got := ok(t, c, "ip -br addr show ens224f0; cat /sys/class/net/ens224f0/mtu; modprobe -r vmw_pvrdma; modprobe vmw_pvrdma; rdma link"); !strings.Contains(got, "192.168.50.11/24") || !strings.Contains(got, "9000\nlink rocep19s0f1/1 state ACTIVE physical_state LINK_UP netdev ens224f0 ") {
+	if got := ok(t, c,
+		"ip -br addr show ens224f0; cat /sys/class/net/ens224f0/mtu; modprobe -r vmw_pvrdma; modprobe vmw_pvrdma; rdma link"); !strings.Contains(
+		got, "192.168.50.11/24") || !strings.Contains(got, "9000\nlink rocep19s0f1/1 state ACTIVE physical_state LINK_UP netdev ens224f0 ") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -123,14 +129,16 @@ func TestGIDTable(t *testing.T) {
 		t.Run(vm, func(t *testing.T) {
 			c := l.dial(vm, "root")
 			ok(t, c, "ip link set ens224f0 mtu 1500 up; ip addr add 192.168.50.11/24 dev ens224f0")
-			got := ok(t, c, `cd /sys/class/infiniband/*/ports/1; for i in 0 1 2 3 4; do t=$(cat gid_attrs/types/$i 2>/dev/null) && echo "$i $t $(cat gids/$i)"; done; :`)
+			got := ok(t, c,
+				`cd /sys/class/infiniband/*/ports/1; for i in 0 1 2 3 4; do t=$(cat gid_attrs/types/$i 2>/dev/null) && echo "$i $t $(cat gids/$i)"; done; :`)
 			if got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			if r := run(t, c, "cat /sys/class/infiniband/*/ports/1/gid_attrs/types/9", ""); !strings.HasSuffix(r.err, ": Invalid argument\n") {
 				t.Errorf("an empty entry has a type: %+v", r)
 			}
-			if got := ok(t, c, "apt-get install -y ibverbs-utils ibverbs-providers >/dev/null; ibv_devinfo | grep -c 'active_mtu:.*1024 (3)'"); got != "1\n" {
+			if got := ok(t, c,
+				"apt-get install -y ibverbs-utils ibverbs-providers >/dev/null; ibv_devinfo | grep -c 'active_mtu:.*1024 (3)'"); got != "1\n" {
 				t.Errorf("at 1500 bytes the active MTU is not 1024: %q", got)
 			}
 		})
@@ -157,7 +165,8 @@ func TestBlacklistedDriver(t *testing.T) {
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id; echo blacklist vmw_pvrdma >/etc/modprobe.d/no.conf")
 	ok(t, c, "reboot")
 	c = l.reconnect("vm-01", "root", id)
-	if got := ok(t, c, "lsmod | grep -c pvrdma || :; lspci | grep -c 'Infiniband controller: VMware Paravirtual RDMA controller'; ls /sys/class/infiniband"); got != "0\n1\n" {
+	if got := ok(t, c,
+		"lsmod | grep -c pvrdma || :; lspci | grep -c 'Infiniband controller: VMware Paravirtual RDMA controller'; ls /sys/class/infiniband"); got != "0\n1\n" {
 		t.Errorf("got %q", got)
 	}
 }

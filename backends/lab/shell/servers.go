@@ -114,7 +114,8 @@ func (s *Servers) Host(name string) (string, error) {
 	return addr, s.world.SetShellAddr(name, addr)
 }
 
-func (s *Servers) open(endpoints map[string]*endpoint, name string, build func(string) (inner, error)) (addr string, fresh bool, err error) {
+func (s *Servers) open(endpoints map[string]*endpoint, name string,
+	build func(string) (inner, error)) (addr string, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := endpoints[name]; d != nil {
@@ -151,8 +152,9 @@ func (s *Servers) newGuest(vm string) (inner, error) {
 		}
 		found = true
 		g := v.Guest
-		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, Defects: g.Defects, RDMAAddr: g.RDMAAddr,
-			CPUs: v.CPUs, MemoryMB: v.MemoryMB, UUID: v.UUID, Index: v.Index, Lease: v.Management(),
+		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, Defects: g.Defects,
+			RDMAAddr: g.RDMAAddr,
+			CPUs:     v.CPUs, MemoryMB: v.MemoryMB, UUID: v.UUID, Index: v.Index, Lease: v.Management(),
 			Packages: g.Packages, Files: g.Files, Leases: g.Leases, BuiltIn: g.BuiltIn, Names: g.Names, Entered: g.Entered,
 			Password: s.world.Secrets.Guest, Sudo: s.world.Secrets.Sudo, AuthorizedKey: s.world.Secrets.AuthorizedKey}
 	})

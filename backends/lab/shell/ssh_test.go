@@ -40,7 +40,8 @@ func TestLogins(t *testing.T) {
 		{"unknown user", "nobody", ssh.PublicKeys(l.signer), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: tc.user, Auth: []ssh.AuthMethod{tc.auth}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+			c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: tc.user, Auth: []ssh.AuthMethod{tc.auth},
+				HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 			if err == nil {
 				_ = c.Close()
 			}
@@ -246,7 +247,8 @@ func TestFaultRules(t *testing.T) {
 		"vm=vm-02,do=drop",
 	}})
 	c := l.dial("vm-01", "root")
-	if r := run(t, c, "modprobe ib_umad; modprobe rdma_ucm; echo $?; modprobe rdma_ucm; echo $?", ""); r.out != "1\n0\n" || !strings.Contains(r.err, "could not insert") {
+	if r := run(t, c, "modprobe ib_umad; modprobe rdma_ucm; echo $?; modprobe rdma_ucm; echo $?", ""); r.out != "1\n0\n" ||
+		!strings.Contains(r.err, "could not insert") {
 		t.Errorf("got %+v", r)
 	}
 	if r := run(t, c, "timeout 0.1 hostname", ""); r.status != 124 {
@@ -277,7 +279,8 @@ func TestESXiLocksTheAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := func(password string) bool {
-		c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.Password(password)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+		c, err := ssh.Dial("tcp", addr, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.Password(password)},
+			HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 		if err == nil {
 			_ = c.Close()
 		}

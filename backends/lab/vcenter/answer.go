@@ -12,7 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-const envelope = xml.Header + `<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsd="http://www.w3.org/2001/XMLSchema"` +
+const envelope = xml.Header +
+	`<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsd="http://www.w3.org/2001/XMLSchema"` +
 	` xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>`
 
 const envelopeEnd = `</soapenv:Body></soapenv:Envelope>`

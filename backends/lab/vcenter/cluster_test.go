@@ -47,7 +47,8 @@ func TestHAKeepsMemoryForLostHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	task, err := c.vm("vm-02").PowerOn(c.ctx)
-	refused(t, c.done(task, err), "InsufficientFailoverResourcesFault", "Insufficient resources to satisfy configured failover level for vSphere HA.")
+	refused(t, c.done(task, err), "InsufficientFailoverResourcesFault",
+		"Insufficient resources to satisfy configured failover level for vSphere HA.")
 }
 
 // vSAN prevents maintenance mode while it resyncs data for another host.
@@ -57,8 +58,9 @@ func TestVSANCopiesAfterAReboot(t *testing.T) {
 	c.reboot("esx-01")
 	task, err := c.host("esx-02").EnterMaintenanceMode(c.ctx, 5, false, &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
 		ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility)}})
-	refused(t, c.done(task, err), "VsanFault", "Failed to enter maintenance mode in the current vSAN data migration mode due to insufficient nodes or disk "+
-		"space in the cluster. Retry operation in another mode or after adding more resources to the cluster.")
+	refused(t, c.done(task, err), "VsanFault",
+		"Failed to enter maintenance mode in the current vSAN data migration mode due to insufficient nodes or disk "+
+			"space in the cluster. Retry operation in another mode or after adding more resources to the cluster.")
 	r, err := c.esxcli("esx-02", "vsan", "debug", "resync", "summary", "get")
 	if err != nil || len(r.Values) != 1 || r.Values[0]["TotalBytesLeftToResync"][0] != "4294967296" {
 		t.Errorf("%+v, %v", r, err)

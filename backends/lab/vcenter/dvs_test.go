@@ -41,7 +41,8 @@ func (c *client) createDVS(n newSwitch) (*object.DistributedVirtualSwitch, error
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	spec := types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{MaxMtu: n.mtu, DVSConfigSpec: types.DVSConfigSpec{Name: n.name, Host: n.hosts}}}
+	spec := types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{MaxMtu: n.mtu,
+		DVSConfigSpec: types.DVSConfigSpec{Name: n.name, Host: n.hosts}}}
 	if n.uplinks != nil {
 		spec.ConfigSpec.GetDVSConfigSpec().UplinkPortPolicy = &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: n.uplinks}
 	}
@@ -184,13 +185,15 @@ func TestSwitchKeepsWhatWasSet(t *testing.T) {
 	dvs, _ := c.rdmaDVS()
 	config := c.config(dvs)
 	if config.MaxMtu != 9000 || len(config.Host) != 3 || len(config.UplinkPortgroup) != 1 || config.ProductInfo.Version != "8.0.3" {
-		t.Errorf("MTU %d, %d hosts, %d uplink port groups, version %s", config.MaxMtu, len(config.Host), len(config.UplinkPortgroup), config.ProductInfo.Version)
+		t.Errorf("MTU %d, %d hosts, %d uplink port groups, version %s", config.MaxMtu, len(config.Host), len(config.UplinkPortgroup),
+			config.ProductInfo.Version)
 	}
 	if names := config.UplinkPortPolicy.(*types.DVSNameArrayUplinkPortPolicy).UplinkPortName; !slices.Equal(names, []string{"up1"}) {
 		t.Errorf("uplinks %v", names)
 	}
 	net := c.hostMO("esx-02", "config.network").Config.Network
-	if len(net.ProxySwitch) != 1 || net.ProxySwitch[0].Mtu != 9000 || !slices.Equal(net.ProxySwitch[0].Pnic, []string{"key-vim.host.PhysicalNic-vmnic2"}) {
+	if len(net.ProxySwitch) != 1 || net.ProxySwitch[0].Mtu != 9000 ||
+		!slices.Equal(net.ProxySwitch[0].Pnic, []string{"key-vim.host.PhysicalNic-vmnic2"}) {
 		t.Errorf("proxy switch %+v", net.ProxySwitch)
 	}
 	for _, r := range net.RdmaDevice {
@@ -198,7 +201,8 @@ func TestSwitchKeepsWhatWasSet(t *testing.T) {
 			t.Errorf("RDMA MTU %d over Ethernet 9000, want 4096", r.ConnectionInfo.Mtu)
 		}
 	}
-	res, err := methods.EnableNetworkResourceManagement(c.ctx, c.Client, &types.EnableNetworkResourceManagement{This: dvs.Reference(), Enable: false})
+	res, err := methods.EnableNetworkResourceManagement(c.ctx, c.Client, &types.EnableNetworkResourceManagement{This: dvs.Reference(),
+		Enable: false})
 	if err != nil || res == nil {
 		t.Fatal(err)
 	}
@@ -240,7 +244,8 @@ func TestReconfigureSwitch(t *testing.T) {
 	if n := len(c.hostMO("esx-01", "config.network").Config.Network.ProxySwitch); n != 0 {
 		t.Error("the host that left still has a proxy switch")
 	}
-	if _, err := c.createDVS(newSwitch{name: "other", hosts: []types.DistributedVirtualSwitchHostMemberConfigSpec{c.member("add", "esx-01", "vmnic2")}}); err != nil {
+	if _, err := c.createDVS(newSwitch{name: "other",
+		hosts: []types.DistributedVirtualSwitchHostMemberConfigSpec{c.member("add", "esx-01", "vmnic2")}}); err != nil {
 		t.Errorf("the pNIC is not free again: %v", err)
 	}
 }
@@ -251,7 +256,8 @@ func TestOlderHostCannotJoin(t *testing.T) {
 	join := []types.DistributedVirtualSwitchHostMemberConfigSpec{c.member("add", "esx-02", "vmnic2")}
 	_, err := c.createDVS(newSwitch{name: "new", hosts: join})
 	f := refused(t, err, "DvsOperationBulkFault", "Cannot complete a vSphere Distributed Switch operation for one or more host members.")
-	if got := f.(*types.DvsOperationBulkFault).HostFault[0].Fault.LocalizedMessage; got != "Host esx-02 is not compatible with the VDS version 8.0.3." {
+	if got := f.(*types.DvsOperationBulkFault).HostFault[0].Fault.LocalizedMessage; got != "Host esx-02 is not compatible with the VDS "+
+		"version 8.0.3." {
 		t.Errorf("text %q", got)
 	}
 	if _, err := c.createDVS(newSwitch{name: "old", version: "7.0.3", hosts: join}); err != nil {

@@ -30,15 +30,18 @@ func TestEsxcli(t *testing.T) {
 		row   int
 		want  map[string]string
 	}{
-		{[]string{"rdma", "device", "list"}, 0, map[string]string{"Name": "vmrdma0", "State": "Active", "PairedUplink": "vmnic2", "Speed": "100 Gbps", "MTU": "1024"}},
+		{[]string{"rdma", "device", "list"}, 0, map[string]string{"Name": "vmrdma0", "State": "Active", "PairedUplink": "vmnic2",
+			"Speed": "100 Gbps", "MTU": "1024"}},
 		{[]string{"rdma", "device", "list"}, 1, map[string]string{"Name": "vmrdma1", "State": "Down"}},
 		{[]string{"rdma", "device", "protocol", "list"}, 0, map[string]string{"Device": "vmrdma0", "RoCEv2": "true", "iWARP": "false"}},
 		{[]string{"rdma", "device", "stats", "get", "-d", "vmrdma0"}, 0, map[string]string{"Packetsreceived": "0", "Queuepairsallocated": "0"}},
 		{[]string{"network", "nic", "list"}, 3, map[string]string{"Name": "vmnic3", "LinkStatus": "Down", "Driver": "nmlx5_core"}},
 		{[]string{"network", "nic", "get", "-n", "vmnic2"}, 0, map[string]string{"LinkDetected": "true", "Driver": "nmlx5_core"}},
 		{[]string{"system", "module", "parameters", "list", "-m", "nmlx5_rdma"}, 0, map[string]string{"Name": "dscp_force", "Value": ""}},
-		{[]string{"system", "settings", "advanced", "list", "-o", "/Net/PVRDMAVmknic"}, 0, map[string]string{"Type": "string", "StringValue": ""}},
-		{[]string{"network", "diag", "ping", "-H", "10.10.0.12", "-I", "vmk0", "-c", "1"}, 0, map[string]string{"Transmitted": "1", "Recieved": "1"}},
+		{[]string{"system", "settings", "advanced", "list", "-o", "/Net/PVRDMAVmknic"}, 0,
+			map[string]string{"Type": "string", "StringValue": ""}},
+		{[]string{"network", "diag", "ping", "-H", "10.10.0.12", "-I", "vmk0", "-c", "1"}, 0,
+			map[string]string{"Transmitted": "1", "Recieved": "1"}},
 		{[]string{"network", "diag", "ping", "-H", "10.10.0.99", "-I", "vmk0", "-c", "1"}, 0, map[string]string{"PacketLost": "100"}},
 	} {
 		res, err := c.esxcli("esx-01", row.words...)
@@ -101,8 +104,9 @@ func TestAddPassthroughDevice(t *testing.T) {
 		return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1, Backing: &types.VirtualPCIPassthroughDeviceBackingInfo{
 			Id: id, DeviceId: device, SystemId: system, VendorId: 0x10de}}}
 	}
-	dynamic := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1, Backing: &types.VirtualPCIPassthroughDynamicBackingInfo{
-		AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{{VendorId: 0x10de, DeviceId: 0x20b5}}}}}
+	dynamic := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1,
+		Backing: &types.VirtualPCIPassthroughDynamicBackingInfo{
+			AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{{VendorId: 0x10de, DeviceId: 0x20b5}}}}}
 	change := func(vm string, op types.VirtualDeviceConfigSpecOperation, d types.BaseVirtualDevice) error {
 		return c.reconfigure(vm, types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{
 			&types.VirtualDeviceConfigSpec{Operation: op, Device: d}}})
@@ -154,7 +158,8 @@ func TestAddPassthroughDevice(t *testing.T) {
 	if err := powerOn("vm-02"); err == nil || !strings.Contains(err.Error(), "(pciPassthru0) required by VM vm-02 are not available") {
 		t.Errorf("a device that another VM has: %v", err)
 	}
-	if v, _ := object.OptionValueList(c.vmMO("vm-01", "config.extraConfig").Config.ExtraConfig).GetString("pciPassthru0.id"); v != "00000:175:00.0" {
+	if v, _ := object.OptionValueList(c.vmMO("vm-01", "config.extraConfig").Config.ExtraConfig).GetString(
+		"pciPassthru0.id"); v != "00000:175:00.0" {
 		t.Errorf("VMX key %q", v)
 	}
 }

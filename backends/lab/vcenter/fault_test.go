@@ -31,9 +31,10 @@ func TestFaultRules(t *testing.T) {
 				t.Errorf("fault %+v", f)
 			}
 		}, false},
-		{"fault with a text", "method=EnableRuleset,do=fault:HostConfigFault:the firewall is stuck & lost", func(t *testing.T, _ *client, err error) {
-			refused(t, err, "HostConfigFault", "the firewall is stuck & lost")
-		}, false},
+		{"fault with a text", "method=EnableRuleset,do=fault:HostConfigFault:the firewall is stuck & lost",
+			func(t *testing.T, _ *client, err error) {
+				refused(t, err, "HostConfigFault", "the firewall is stuck & lost")
+			}, false},
 		{"connection dropped before", "host=esx-02,method=EnableRuleset,do=drop", isDropped, false},
 		{"connection dropped after", "host=esx-02,method=EnableRuleset,do=drop-after", isDropped, true},
 		{"half a reply", "host=esx-02,method=EnableRuleset,do=garbage", isDropped, true},
@@ -101,10 +102,12 @@ func TestTaskError(t *testing.T) {
 }
 
 func TestTaskThatIsCancelledOrFails(t *testing.T) {
-	c := start(t, scenario.Spec{Faults: []string{"vm=vm-01,method=ReconfigVM,do=task-cancel", "vm=vm-02,method=ReconfigVM,do=task-fault:ConcurrentAccess"}})
+	c := start(t,
+		scenario.Spec{Faults: []string{"vm=vm-01,method=ReconfigVM,do=task-cancel", "vm=vm-02,method=ReconfigVM,do=task-fault:ConcurrentAccess"}})
 	spec := types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}}
 	refused(t, c.reconfigure("vm-01", spec), "RequestCanceled", "The task was canceled by a user.")
-	refused(t, c.reconfigure("vm-02", spec), "ConcurrentAccess", "Cannot complete operation due to concurrent modification by another operation.")
+	refused(t, c.reconfigure("vm-02", spec), "ConcurrentAccess",
+		"Cannot complete operation due to concurrent modification by another operation.")
 	c.world.View(func(s *world.State) {
 		for _, v := range s.VMs {
 			if v.Extra["a"] != "" {

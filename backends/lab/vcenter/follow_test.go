@@ -21,7 +21,8 @@ func TestPropertiesFollowTheWorld(t *testing.T) {
 		h.NTP, h.Maintenance, h.Lockdown, h.PowerPolicy = nil, true, "lockdownNormal", "static"
 		h.BootTime = h.BootTime.Add(time.Hour)
 		h.PNICs[2].RDMA, h.PNICs[2].LinkUp = nil, false
-		h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:01", IP: "10.30.0.1", Prefix: 24, MTU: 9000, DVS: d.Name, PortGroup: "RDMA-PG", Roles: []string{"vmotion"}})
+		h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:01", IP: "10.30.0.1", Prefix: 24, MTU: 9000, DVS: d.Name,
+			PortGroup: "RDMA-PG", Roles: []string{"vmotion"}})
 		h.Options["Net.PVRDMAVmknic"] = "vmk1"
 		h.Firewall[0].AllIP, h.Firewall[0].Networks = false, []string{"10.0.0.0/8", "192.168.1.1"}
 		h.Services[1].Running = true
@@ -83,7 +84,8 @@ func TestPropertiesFollowTheWorld(t *testing.T) {
 	var g mo.DistributedVirtualPortgroup
 	c.read(c.network("RDMA-PG"), &g, "config", "vm", "host")
 	set := g.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting)
-	if _, trunk := set.Vlan.(*types.VmwareDistributedVirtualSwitchTrunkVlanSpec); !trunk || len(set.UplinkTeamingPolicy.UplinkPortOrder.ActiveUplinkPort) != 0 ||
+	if _, trunk := set.Vlan.(*types.VmwareDistributedVirtualSwitchTrunkVlanSpec); !trunk ||
+		len(set.UplinkTeamingPolicy.UplinkPortOrder.ActiveUplinkPort) != 0 ||
 		len(g.Vm) != 1 || len(g.Host) != 1 {
 		t.Errorf("port group %+v, VMs %v, hosts %v", set, g.Vm, g.Host)
 	}

@@ -35,7 +35,8 @@ func TestNoCallHangsOrEndsTheLab(t *testing.T) {
 		_, err = methods.CreateSecondaryVM_Task(c.ctx, c.Client.Client, &types.CreateSecondaryVM_Task{This: c.vm("vm-01").Reference()})
 		refused(t, err, "NotSupported", "The operation is not supported on the object.")
 		// The simulator's own method expects an entity.
-		_, err = methods.AcknowledgeAlarm(c.ctx, c.Client.Client, &types.AcknowledgeAlarm{This: *c.ServiceContent.AlarmManager, Entity: *c.ServiceContent.AlarmManager})
+		_, err = methods.AcknowledgeAlarm(c.ctx, c.Client.Client, &types.AcknowledgeAlarm{This: *c.ServiceContent.AlarmManager,
+			Entity: *c.ServiceContent.AlarmManager})
 		if f, _ := fault(err); err == nil || reflect.TypeOf(f) != reflect.TypeFor[*types.SystemError]() {
 			t.Errorf("an alarm of no entity: %T %v", f, err)
 		}
@@ -47,13 +48,15 @@ func TestInvalidRequestBodies(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.DefaultTransport().TLSClientConfig.Clone()}}
 	t.Cleanup(web.CloseIdleConnections)
-	for _, body := range []string{"", "<x>", envelope(""), envelope(`<NoSuchMethod xmlns="urn:vim25"/>`), envelope(`<AboutInfo xmlns="urn:vim25"/>`)} {
+	for _, body := range []string{"", "<x>", envelope(""), envelope(`<NoSuchMethod xmlns="urn:vim25"/>`),
+		envelope(`<AboutInfo xmlns="urn:vim25"/>`)} {
 		res, err := web.Post(c.server.URL.String(), "text/xml", strings.NewReader(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
 		text, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != http.StatusInternalServerError || !bytes.Contains(text, []byte("<faultcode>ServerFaultCode</faultcode>")) {
+		if err != nil || res.StatusCode != http.StatusInternalServerError ||
+			!bytes.Contains(text, []byte("<faultcode>ServerFaultCode</faultcode>")) {
 			t.Errorf("%s: status %s, %v: %s", body, res.Status, err, text)
 		}
 		res.Body.Close()
@@ -67,13 +70,16 @@ func TestWhatAnsibleReads(t *testing.T) {
 	var of mo.HostNetworkSystem
 	var groups []mo.DistributedVirtualPortgroup
 	at := property.DefaultCollector(c.Client.Client)
-	if err := at.RetrieveOne(c.ctx, types.ManagedObjectReference{Type: "HostNetworkSystem", Value: "networkSystem-1001"}, []string{"networkConfig"}, &of); err != nil {
+	if err := at.RetrieveOne(c.ctx, types.ManagedObjectReference{Type: "HostNetworkSystem", Value: "networkSystem-1001"},
+		[]string{"networkConfig"}, &of); err != nil {
 		t.Fatal(err)
 	}
-	if n := of.NetworkConfig; n == nil || len(n.Pnic) == 0 || len(n.ProxySwitch) != 1 || len(n.ProxySwitch[0].Spec.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking).PnicSpec) != 1 {
+	if n := of.NetworkConfig; n == nil || len(n.Pnic) == 0 || len(n.ProxySwitch) != 1 ||
+		len(n.ProxySwitch[0].Spec.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking).PnicSpec) != 1 {
 		t.Errorf("network config %+v", n)
 	}
-	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"DistributedVirtualPortgroup"}, true)
+	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"DistributedVirtualPortgroup"},
+		true)
 	if err == nil {
 		err = v.Retrieve(c.ctx, []string{"DistributedVirtualPortgroup"}, []string{"config"}, &groups)
 	}
@@ -81,7 +87,8 @@ func TestWhatAnsibleReads(t *testing.T) {
 		t.Fatal(groups, err)
 	}
 	for _, g := range groups {
-		if p := g.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting).MacManagementPolicy.MacLearningPolicy; p == nil || p.Enabled || p.AllowUnicastFlooding == nil {
+		if p := g.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting).MacManagementPolicy.MacLearningPolicy; p == nil || p.Enabled ||
+			p.AllowUnicastFlooding == nil {
 			t.Errorf("%s: MAC learning %+v", g.Config.Name, p)
 		}
 	}
@@ -91,7 +98,8 @@ func TestWhatAnsibleReads(t *testing.T) {
 		t.Errorf("%+v, %v", ports, err)
 	}
 	backing := of.NetworkConfig.ProxySwitch[0].Spec.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
-	if p := ports.Returnval[0]; p.Key != backing.PnicSpec[0].UplinkPortKey || p.ProxyHost == nil || p.Connectee == nil || p.Connectee.NicKey != backing.PnicSpec[0].PnicDevice {
+	if p := ports.Returnval[0]; p.Key != backing.PnicSpec[0].UplinkPortKey || p.ProxyHost == nil || p.Connectee == nil ||
+		p.Connectee.NicKey != backing.PnicSpec[0].PnicDevice {
 		t.Errorf("the first uplink port is %+v, the host's pNIC is on %+v", p, backing.PnicSpec[0])
 	}
 	for _, g := range groups {
@@ -114,7 +122,8 @@ func TestWhatAnsibleReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f := sw.Config.(*types.VMwareDVSConfigInfo).IpfixConfig; f == nil || f.ActiveFlowTimeout != 60 || f.IdleFlowTimeout != 15 || f.SamplingRate != 4096 {
+	if f := sw.Config.(*types.VMwareDVSConfigInfo).IpfixConfig; f == nil || f.ActiveFlowTimeout != 60 || f.IdleFlowTimeout != 15 ||
+		f.SamplingRate != 4096 {
 		t.Errorf("NetFlow %+v", f)
 	}
 	if p := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).ProactiveDrsConfig; p == nil || *p.Enabled {
@@ -125,7 +134,8 @@ func TestWhatAnsibleReads(t *testing.T) {
 		t.Errorf("use of the cluster %+v, %v", use, err)
 	}
 	var vm mo.VirtualMachine
-	if err := at.RetrieveOne(c.ctx, c.vm("vm-01").Reference(), []string{"config"}, &vm); err != nil || vm.Config.Tools.LastInstallInfo == nil ||
+	if err := at.RetrieveOne(c.ctx, c.vm("vm-01").Reference(), []string{"config"}, &vm); err != nil ||
+		vm.Config.Tools.LastInstallInfo == nil ||
 		len(vm.Config.DatastoreUrl) != 1 || vm.Config.DatastoreUrl[0].Name != "shared-01" {
 		t.Errorf("%+v, %v", vm.Config, err)
 	}
@@ -152,7 +162,8 @@ func TestFindByUUID(t *testing.T) {
 		vms      bool
 		instance *bool
 		want     types.ManagedObjectReference
-	}{{v.UUID, true, nil, vm}, {"50" + v.UUID[2:], true, types.NewBool(true), vm}, {h.UUID, false, nil, host}, {h.UUID, true, nil, types.ManagedObjectReference{}}} {
+	}{{v.UUID, true, nil, vm}, {"50" + v.UUID[2:], true, types.NewBool(true), vm}, {h.UUID, false, nil, host},
+		{h.UUID, true, nil, types.ManagedObjectReference{}}} {
 		got, err := s.FindByUuid(c.ctx, dc, x.uuid, x.vms, x.instance)
 		if err != nil || (got == nil) != (x.want.Value == "") || got != nil && got.Reference() != x.want {
 			t.Errorf("%+v: %v, %v", x, got, err)
@@ -164,7 +175,8 @@ func TestFindByUUID(t *testing.T) {
 func TestUUIDs(t *testing.T) {
 	for _, kind := range []string{"vm", "host", "x"} {
 		for i := range 300 {
-			if id, err := uuid.Parse(world.UUID(kind, i)); err != nil || id.Version() != 4 || id.Variant() != uuid.RFC4122 || id.String() != world.UUID(kind, i) {
+			if id, err := uuid.Parse(world.UUID(kind, i)); err != nil || id.Version() != 4 || id.Variant() != uuid.RFC4122 ||
+				id.String() != world.UUID(kind, i) {
 				t.Fatalf("%s %d: %s: %v", kind, i, world.UUID(kind, i), err)
 			}
 		}

@@ -45,8 +45,9 @@ type front struct {
 }
 
 func newFront(w *world.World, f *frame.Frame, next http.Handler, idle time.Duration) *front {
-	return &front{world: w, frame: f, next: next, idle: idle, lifecycle: lifecycle.New(f), closing: make(chan struct{}), sessions: map[string]time.Time{},
-		ended: map[string]bool{}, waiting: map[types.ManagedObjectReference]<-chan struct{}{}}
+	return &front{world: w, frame: f, next: next, idle: idle, lifecycle: lifecycle.New(f), closing: make(chan struct{}),
+		sessions: map[string]time.Time{},
+		ended:    map[string]bool{}, waiting: map[types.ManagedObjectReference]<-chan struct{}{}}
 }
 
 func (f *front) close() { f.once.Do(func() { close(f.closing) }) }

@@ -54,7 +54,8 @@ func TestVMWithGPUDoesNotStart(t *testing.T) {
 		"another VM has it": {func(s *world.State, v *world.VM) {
 			other := s.VM("vm-01")
 			other.Host, other.Devices = v.Host, v.Devices[1:]
-		}, "Failed to register the device pciPassthru1 for 60:0.0 due to unavailable hardware or software support.", "Failed to register device 0000:3c:00.0 error = 0xbad0004"},
+		}, "Failed to register the device pciPassthru1 for 60:0.0 due to unavailable hardware or software support.",
+			"Failed to register device 0000:3c:00.0 error = 0xbad0004"},
 		"it was added on another host": {func(s *world.State, v *world.VM) { v.Devices[1].System = s.Host("esx-01").UUID },
 			"The systemId does not match the current system", "device ids do not match"},
 		"another device is there now": {func(s *world.State, v *world.VM) { s.Host(v.Host).PCIDevice("0000:3c:00.0").Device = 0x2331 },
@@ -96,7 +97,8 @@ func TestWindowTooSmallForTheFirmware(t *testing.T) {
 			t.Fatal("it stays on")
 		}
 	}
-	if got := c.log("vm-01", "vmware.log"); !strings.Contains(got, want) || !strings.Contains(got, "barIndex 1 type 3 realaddr 0x392000000000 size 137438953472 flags 12") {
+	if got := c.log("vm-01", "vmware.log"); !strings.Contains(got, want) ||
+		!strings.Contains(got, "barIndex 1 type 3 realaddr 0x392000000000 size 137438953472 flags 12") {
 		t.Errorf("%q is not in\n%s", want, got)
 	}
 	events, err := event.NewManager(c.Client.Client).QueryEvents(c.ctx, types.EventFilterSpec{EventTypeId: []string{"VmMessageErrorEvent"}})
@@ -158,7 +160,8 @@ func TestVMWithGPUCannotMove(t *testing.T) {
 	if err := c.done(c.vm("vm-01").PowerOn(c.ctx)); err == nil || !strings.Contains(err.Error(), "systemId does not match") {
 		t.Errorf("on another host: %v", err)
 	}
-	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{NestedHVEnabled: types.NewBool(true)}); err == nil || !strings.Contains(err.Error(), "Nested Hardware-Assisted") {
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{NestedHVEnabled: types.NewBool(true)}); err == nil ||
+		!strings.Contains(err.Error(), "Nested Hardware-Assisted") {
 		t.Errorf("nested virtualization: %v", err)
 	}
 }
@@ -182,7 +185,8 @@ func TestDeviceGroupIsOneUnit(t *testing.T) {
 		return out
 	}
 	member := func(key, group, sequence int32) types.BaseVirtualDevice {
-		return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: key, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
+		return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: key,
+			Backing:         &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
 			DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{GroupInstanceKey: group, SequenceId: sequence}}}
 	}
 	const add, remove = types.VirtualDeviceConfigSpecOperationAdd, types.VirtualDeviceConfigSpecOperationRemove
@@ -196,7 +200,8 @@ func TestDeviceGroupIsOneUnit(t *testing.T) {
 	refused("one of two devices", group(-1), changes(add, member(-100, -1, 1)))
 	refused("a sequence twice", group(-1), changes(add, member(-100, -1, 1), member(-101, -1, 1)))
 	refused("devices of no group", nil, changes(add, member(-100, -1, 1), member(-101, -1, 2)))
-	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceGroups: group(-1), DeviceChange: changes(add, member(-100, -1, 1), member(-101, -1, 2))}); err != nil {
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceGroups: group(-1),
+		DeviceChange: changes(add, member(-100, -1, 1), member(-101, -1, 2))}); err != nil {
 		t.Fatal(err)
 	}
 	vm := c.vmMO("vm-01", "config.deviceGroups", "config.hardware.device")

@@ -63,14 +63,17 @@ func TestEventAndTaskFilters(t *testing.T) {
 	}{
 		{"a VM", types.EventFilterSpec{Entity: by(vm, types.EventFilterSpecRecursionOptionSelf)}, power},
 		{"nothing is below a VM", types.EventFilterSpec{Entity: by(vm, types.EventFilterSpecRecursionOptionChildren)}, ""},
-		{"types, with and without their module", types.EventFilterSpec{EventTypeId: []string{"vim.event.VmPoweredOnEvent", "VmRenamedEvent"}}, "VmPoweredOn VmRenamed"},
-		{"a base type", types.EventFilterSpec{EventTypeId: []string{"HostEvent"}}, "EnteringMaintenanceMode EnteredMaintenanceMode ExitMaintenanceMode"},
+		{"types, with and without their module", types.EventFilterSpec{EventTypeId: []string{"vim.event.VmPoweredOnEvent", "VmRenamedEvent"}},
+			"VmPoweredOn VmRenamed"},
+		{"a base type", types.EventFilterSpec{EventTypeId: []string{"HostEvent"}},
+			"EnteringMaintenanceMode EnteredMaintenanceMode ExitMaintenanceMode"},
 		{"moved while its host was emptied", types.EventFilterSpec{EventTypeId: []string{"VmMigratedEvent"}}, "DrsVmMigrated"},
 		{"the newest alone", types.EventFilterSpec{MaxCount: 1, EventTypeId: []string{"HostEvent"}}, "ExitMaintenanceMode"},
 		{"nobody's", types.EventFilterSpec{UserName: &types.EventFilterSpecByUsername{UserList: []string{"nobody"}}}, ""},
 		{"a guest is asked to shut down", types.EventFilterSpec{EventTypeId: []string{"VmGuestShutdownEvent"}}, "VmGuestShutdown"},
 		{"log-ins", types.EventFilterSpec{EventTypeId: []string{"SessionEvent"}, Category: []string{"info"}}, "UserLoginSession"},
-		{"below the datacenter", types.EventFilterSpec{Entity: by(dc.Reference(), types.EventFilterSpecRecursionOptionChildren), EventTypeId: []string{"VmStartingEvent"}},
+		{"below the datacenter", types.EventFilterSpec{Entity: by(dc.Reference(), types.EventFilterSpecRecursionOptionChildren),
+			EventTypeId: []string{"VmStartingEvent"}},
 			"VmStarting"},
 	} {
 		if got := kinds(ask(x.filter)); got != x.want {

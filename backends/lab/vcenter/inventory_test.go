@@ -131,7 +131,8 @@ func TestDisconnectAndReconnect(t *testing.T) {
 	if h.Runtime.ConnectionState != "disconnected" || v.Runtime.ConnectionState != "disconnected" || v.Runtime.PowerState != "poweredOn" {
 		t.Errorf("host %s, VM %s %s", h.Runtime.ConnectionState, v.Runtime.ConnectionState, v.Runtime.PowerState)
 	}
-	refused(t, enableRuleset(c, "esx-01", "pvrdma"), "HostNotConnected", "Unable to communicate with the remote host, since it is disconnected.")
+	refused(t, enableRuleset(c, "esx-01", "pvrdma"), "HostNotConnected",
+		"Unable to communicate with the remote host, since it is disconnected.")
 	c.ended(host.Reconnect(c.ctx, nil, nil))
 	if err := enableRuleset(c, "esx-01", "pvrdma"); err != nil {
 		t.Error(err)
@@ -144,8 +145,9 @@ func TestClusterReconfigured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.ended(cluster.Reconfigure(c.ctx, &types.ClusterConfigSpecEx{DrsConfig: &types.ClusterDrsConfigInfo{Enabled: types.NewBool(false), DefaultVmBehavior: "manual"},
-		DasConfig: &types.ClusterDasConfigInfo{Enabled: types.NewBool(true)}}, true))
+	c.ended(cluster.Reconfigure(c.ctx,
+		&types.ClusterConfigSpecEx{DrsConfig: &types.ClusterDrsConfigInfo{Enabled: types.NewBool(false), DefaultVmBehavior: "manual"},
+			DasConfig: &types.ClusterDasConfigInfo{Enabled: types.NewBool(true)}}, true))
 	got, err := cluster.Configuration(c.ctx)
 	if err != nil || *got.DrsConfig.Enabled || got.DrsConfig.DefaultVmBehavior != "manual" || !*got.DasConfig.Enabled {
 		t.Errorf("%+v, %v", got, err)
@@ -184,5 +186,6 @@ func TestPermissionsAreRemoved(t *testing.T) {
 	if list, err := set.RetrieveEntityPermissions(c.ctx, dc, false); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	refused(t, set.RemoveEntityPermission(c.ctx, dc, vcenter.ReadOnly, false), "NotFound", "The object or item referred to could not be found.")
+	refused(t, set.RemoveEntityPermission(c.ctx, dc, vcenter.ReadOnly, false), "NotFound",
+		"The object or item referred to could not be found.")
 }

@@ -176,7 +176,8 @@ func TestRemediation(t *testing.T) {
 	a.ends(a.want(202, "", "POST", apply, ids{"hosts": []string{host(0)}, "accept_eula": true}), "cannot enter maintenance mode")
 	a.ends(a.want(202, "", "POST", apply, ids{"hosts": []string{host(1)}, "accept_eula": true}), `"successful_hosts":["esx-02"]`)
 	a.want(200, "Mellanox-MFT-Tools", "GET", "/api/esx/hosts/"+host(1)+"/software/installed-components", nil)
-	if _, reply := a.do(a.request("GET", "/api/esx/hosts/"+host(0)+"/software/installed-components", nil)); strings.Contains(string(reply), "Mellanox") {
+	if _, reply := a.do(a.request("GET", "/api/esx/hosts/"+host(0)+"/software/installed-components", nil)); strings.Contains(string(reply),
+		"Mellanox") {
 		t.Errorf("the other host has it too: %s", reply)
 	}
 	c.world.View(func(s *world.State) {
@@ -186,12 +187,14 @@ func TestRemediation(t *testing.T) {
 	})
 }
 
-// twoImages is a lab of two clusters of one host each, with a VM on the first host. The image of the second one has a component that its host lacks.
+// twoImages is a lab of two clusters of one host each, with a VM on the first host. The image of the second one has a component that its
+// host lacks.
 func twoImages(t *testing.T) *client {
 	c := startWith(t, scenario.Spec{Scenario: "sriov-image", Hosts: 2, VMs: 1}, func(s *world.State) {
 		b := s.Lifecycle.Bundles[0]
 		s.Lifecycle.Depots = []string{b.Location}
-		s.Clusters = []world.Cluster{{Name: "GPU", Services: world.Services{Image: &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{b.Name: b.Version}}}}}
+		s.Clusters = []world.Cluster{{Name: "GPU",
+			Services: world.Services{Image: &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{b.Name: b.Version}}}}}
 		s.Hosts[1].Cluster = 1
 	})
 	c.world.Timing.HostReboot = 10 * time.Millisecond
@@ -233,12 +236,14 @@ func TestImagesOfTwoClusters(t *testing.T) {
 func TestLifecyclePrivilegesOfTwoClusters(t *testing.T) {
 	c := twoImages(t)
 	set := object.NewAuthorizationManager(c.Client.Client)
-	role, err := set.AddRole(c.ctx, "reader", []string{"System.Read", "VcIntegrity.lifecycleSoftwareSpecification.Read", "VcIntegrity.lifecycleSettings.Read"})
+	role, err := set.AddRole(c.ctx, "reader", []string{"System.Read", "VcIntegrity.lifecycleSoftwareSpecification.Read",
+		"VcIntegrity.lifecycleSettings.Read"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	grant := func(on types.ManagedObjectReference, propagate bool) {
-		if err := set.SetEntityPermissions(c.ctx, on, []types.Permission{{Principal: `VSPHERE.LOCAL\readonly`, RoleId: role, Propagate: propagate}}); err != nil {
+		if err := set.SetEntityPermissions(c.ctx, on,
+			[]types.Permission{{Principal: `VSPHERE.LOCAL\readonly`, RoleId: role, Propagate: propagate}}); err != nil {
 			t.Fatal(err)
 		}
 	}

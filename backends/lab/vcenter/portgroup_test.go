@@ -14,7 +14,8 @@ import (
 func setting(vlan int32, active ...string) *types.VMwareDVSPortSetting {
 	s := &types.VMwareDVSPortSetting{Vlan: &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: vlan}}
 	if active != nil {
-		s.UplinkTeamingPolicy = &types.VmwareUplinkPortTeamingPolicy{UplinkPortOrder: &types.VMwareUplinkPortOrderPolicy{ActiveUplinkPort: active}}
+		s.UplinkTeamingPolicy = &types.VmwareUplinkPortTeamingPolicy{UplinkPortOrder: &types.VMwareUplinkPortOrderPolicy{
+			ActiveUplinkPort: active}}
 	}
 	return s
 }
@@ -34,7 +35,8 @@ func TestPortGroupRefused(t *testing.T) {
 		{"uplink that does not exist", types.DVPortgroupConfigSpec{Name: "a", DefaultPortConfig: setting(0, "nosuch")},
 			"InvalidArgument", "A specified parameter was not correct: spec.defaultPortConfig.uplinkTeamingPolicy.uplinkPortOrder"},
 		{"name taken", types.DVPortgroupConfigSpec{Name: "rdma-pg"}, "DuplicateName", "The name 'rdma-pg' already exists."},
-		{"unknown binding", types.DVPortgroupConfigSpec{Name: "a", Type: "glue"}, "InvalidArgument", "A specified parameter was not correct: spec.type"},
+		{"unknown binding", types.DVPortgroupConfigSpec{Name: "a", Type: "glue"}, "InvalidArgument",
+			"A specified parameter was not correct: spec.type"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			refused(t, c.done(dvs.AddPortgroup(c.ctx, []types.DVPortgroupConfigSpec{{Name: "b"}, row.spec})), row.kind, row.text)
@@ -51,7 +53,8 @@ func TestReconfigurePortGroupKeepsTheRest(t *testing.T) {
 	policy := &types.DVSSecurityPolicy{ForgedTransmits: &types.BoolPolicy{Value: types.NewBool(true)}}
 	made := setting(100, "up1")
 	made.SecurityPolicy = policy
-	c.must(dvs.AddPortgroup(c.ctx, []types.DVPortgroupConfigSpec{{Name: "pg", Type: "earlyBinding", NumPorts: 16, Description: "ours", DefaultPortConfig: made}}))
+	c.must(dvs.AddPortgroup(c.ctx,
+		[]types.DVPortgroupConfigSpec{{Name: "pg", Type: "earlyBinding", NumPorts: 16, Description: "ours", DefaultPortConfig: made}}))
 	ref := c.network("pg")
 	group := object.NewDistributedVirtualPortgroup(c.Client.Client, ref)
 	read := func() types.DVPortgroupConfigInfo {

@@ -112,7 +112,8 @@ func (m search) FindByUuid(_ *simulator.Context, req *types.FindByUuid) soap.Has
 			}
 		}
 		for _, h := range s.Hosts {
-			if ref := model.HostRef(h); found == nil && !req.VmSearch && strings.EqualFold(h.UUID, req.Uuid) && inside(s.ClusterDatacenter(h.Cluster)) {
+			if ref := model.HostRef(h); found == nil && !req.VmSearch && strings.EqualFold(h.UUID, req.Uuid) &&
+				inside(s.ClusterDatacenter(h.Cluster)) {
 				found = &ref
 			}
 		}
@@ -145,7 +146,8 @@ func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 		if i := slices.IndexFunc(s.VMs, func(v *world.VM) bool { return v.Stem() == strings.Trim(vm, "/") }); i >= 0 {
 			v = s.VMs[i]
 		}
-		if v == nil || q.Get("dsName") != "shared-01" || strings.TrimPrefix(q.Get("dcPath"), "/") != s.DatacenterName(s.VMDatacenter(v)) || !slices.Contains(model.VMFiles(v), name) {
+		if v == nil || q.Get("dsName") != "shared-01" || strings.TrimPrefix(q.Get("dcPath"), "/") != s.DatacenterName(s.VMDatacenter(v)) ||
+			!slices.Contains(model.VMFiles(v), name) {
 			return
 		}
 		text, found = model.VMFile(v, name), true

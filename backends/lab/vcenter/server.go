@@ -164,10 +164,12 @@ func about(version string) types.AboutInfo {
 // licences replaces the simulator's license manager, which writes to variables shared by all labs of a process.
 func licences() *mo.LicenseManager {
 	evaluation := types.LicenseManagerLicenseInfo{LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "eval", Name: "Evaluation Mode"}
-	return &mo.LicenseManager{Source: &types.EvaluationLicenseSource{}, Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
+	return &mo.LicenseManager{Source: &types.EvaluationLicenseSource{}, Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval",
+		Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
 }
 
 // snmp replaces the simulator's SNMP agent, which lacks required properties of its limits.
 func snmp() *mo.HostSnmpSystem {
-	return &mo.HostSnmpSystem{Self: *vpx.ServiceContent.SnmpSystem, Limits: types.HostSnmpSystemAgentLimits{Capability: types.HostSnmpAgentCapabilityCONFIGURATION}}
+	return &mo.HostSnmpSystem{Self: *vpx.ServiceContent.SnmpSystem,
+		Limits: types.HostSnmpSystemAgentLimits{Capability: types.HostSnmpAgentCapabilityCONFIGURATION}}
 }

@@ -99,7 +99,8 @@ func TestPrivileges(t *testing.T) {
 		t.Error("the ruleset was enabled all the same")
 	}
 	_, err := c.vm("vm-01").Reconfigure(c.ctx, types.VirtualMachineConfigSpec{MemoryReservationLockedToMax: types.NewBool(true)})
-	if f := refused(t, err, "NoPermission", "Permission to perform this operation was denied."); f.(*types.NoPermission).PrivilegeId != "VirtualMachine.Config.Resource" {
+	if f := refused(t, err, "NoPermission",
+		"Permission to perform this operation was denied."); f.(*types.NoPermission).PrivilegeId != "VirtualMachine.Config.Resource" {
 		t.Errorf("privilege %s", f.(*types.NoPermission).PrivilegeId)
 	}
 	// The result of the privilege check matches the result of the call.
@@ -108,7 +109,8 @@ func TestPrivileges(t *testing.T) {
 	if err != nil || len(has) != 2 || !has[0] || has[1] {
 		t.Errorf("privileges %v, %v", has, err)
 	}
-	_, err = auth.HasPrivilegeOnEntity(c.ctx, types.ManagedObjectReference{Type: "HostSystem", Value: "host-99"}, c.session(), []string{"System.Read"})
+	_, err = auth.HasPrivilegeOnEntity(c.ctx, types.ManagedObjectReference{Type: "HostSystem", Value: "host-99"}, c.session(),
+		[]string{"System.Read"})
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.HostSystem:host-99' has already been deleted or has not been completely created")
 
 	// A role that was assigned through the API is enforced on one host, and does not apply to the other.
@@ -117,7 +119,8 @@ func TestPrivileges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = set.SetEntityPermissions(c.ctx, c.host("esx-03").Reference(), []types.Permission{{Principal: `VSPHERE.LOCAL\readonly`, RoleId: role, Propagate: true}})
+	err = set.SetEntityPermissions(c.ctx, c.host("esx-03").Reference(),
+		[]types.Permission{{Principal: `VSPHERE.LOCAL\readonly`, RoleId: role, Propagate: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +142,16 @@ func TestMissingObjectsAndMethods(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	gone := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-1"}
 	_, err := object.NewVirtualMachine(c.Client.Client, gone).PowerOn(c.ctx)
-	refused(t, err, "ManagedObjectNotFound", "The object 'vim.VirtualMachine:vm-1' has already been deleted or has not been completely created")
+	refused(t, err, "ManagedObjectNotFound",
+		"The object 'vim.VirtualMachine:vm-1' has already been deleted or has not been completely created")
 	_, err = methods.CreateSecondaryVM_Task(c.ctx, c.Client.Client, &types.CreateSecondaryVM_Task{This: c.vm("vm-01").Reference()})
 	refused(t, err, "NotSupported", "The operation is not supported on the object.")
 }
 
 func TestPagesAndViews(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 7, VMs: 30})
-	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"HostSystem", "VirtualMachine"}, true)
+	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder,
+		[]string{"HostSystem", "VirtualMachine"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +164,9 @@ func TestPagesAndViews(t *testing.T) {
 	}
 	req := types.RetrievePropertiesEx{This: c.ServiceContent.PropertyCollector, Options: types.RetrieveOptions{MaxObjects: 10},
 		SpecSet: []types.PropertyFilterSpec{{
-			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name"}}},
-			ObjectSet: []types.ObjectSpec{{Obj: v.Reference(), Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}}}},
+			PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: v.Reference(), Skip: types.NewBool(true),
+				SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}}}},
 		}}}
 	res, err := methods.RetrievePropertiesEx(c.ctx, c.Client, &req)
 	if err != nil || len(res.Returnval.Objects) != 10 || res.Returnval.Token == "" {
@@ -186,7 +192,8 @@ func TestWaitEndsWithTheClient(t *testing.T) {
 func TestAboutSaysSimulated(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	about := c.ServiceContent.About
-	if about.Version != "8.0.3" || about.InstanceUuid == "" || about.FullName != "VMware vCenter Server 8.0.3 build-24022515 (simulated by rdma-setup lab)" {
+	if about.Version != "8.0.3" || about.InstanceUuid == "" ||
+		about.FullName != "VMware vCenter Server 8.0.3 build-24022515 (simulated by rdma-setup lab)" {
 		t.Errorf("about %+v", about)
 	}
 }

@@ -69,7 +69,8 @@ func TestVFLifecycle(t *testing.T) {
 	if _, err := methods.Refresh(c.ctx, c.Client.Client, &types.Refresh{This: system}); err != nil {
 		t.Fatal(err)
 	}
-	if s := c.sriovInfo("esx-01", pf); !s.SriovEnabled || s.SriovActive || s.NumVirtualFunction != 0 || s.NumVirtualFunctionRequested != 1 || s.MaxVirtualFunctionSupported != 16 {
+	if s := c.sriovInfo("esx-01", pf); !s.SriovEnabled || s.SriovActive || s.NumVirtualFunction != 0 || s.NumVirtualFunctionRequested != 1 ||
+		s.MaxVirtualFunctionSupported != 16 {
 		t.Errorf("before the reboot: %+v", s)
 	}
 	if !c.hostMO("esx-01", "summary.rebootRequired").Summary.RebootRequired {
@@ -92,7 +93,8 @@ func TestVFLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := answer.Returnval.Sriov
-	if len(target) != 2 || target[0].PciDevice.Id != pf || target[0].Pnic != "vmnic2" || target[0].VirtualFunction || !target[1].VirtualFunction ||
+	if len(target) != 2 || target[0].PciDevice.Id != pf || target[0].Pnic != "vmnic2" || target[0].VirtualFunction ||
+		!target[1].VirtualFunction ||
 		uint16(target[1].PciDevice.DeviceId) != 0x1018 || len(answer.Returnval.PciPassthrough) != 1 {
 		t.Errorf("target %+v", target)
 	}
@@ -112,14 +114,16 @@ func TestVFLifecycle(t *testing.T) {
 	}
 	c.must(c.vm("vm-01").PowerOn(c.ctx))
 	refused(t, c.done(c.vm("vm-04").PowerOn(c.ctx)), "GenericVmConfigFault",
-		"No SR-IOV virtual function (VF) is available for given physical function (PF). Module 'DevicePowerOn' power on failed. Failed to start the virtual machine.")
+		"No SR-IOV virtual function (VF) is available for given physical function (PF). Module 'DevicePowerOn' power on failed. Failed to "+
+			"start the virtual machine.")
 	refused(t, c.addDevice("vm-01", vfCard(c.backing(group), pf)), "GenericVmConfigFault", "The hot-plug operation failed. ")
 	refused(t, c.passthru("esx-01", vfConfig(pf, true, 2)), "HostConfigFault",
 		"An error occurred during host configuration: a virtual function of 0000:3b:00.0 is in use by vm-01")
 	c.powerOff("vm-01")
 	c.must(c.vm("vm-04").PowerOn(c.ctx))
 	for _, d := range c.vmMO("vm-04", "config.hardware.device").Config.Hardware.Device {
-		if v, ok := d.(*types.VirtualSriovEthernetCard); ok && (*v.UnitNumber != 65 || v.Key != 13031 || !*v.AllowGuestOSMtuChange || v.SriovBacking.PhysicalFunctionBacking.Id != pf) {
+		if v, ok := d.(*types.VirtualSriovEthernetCard); ok &&
+			(*v.UnitNumber != 65 || v.Key != 13031 || !*v.AllowGuestOSMtuChange || v.SriovBacking.PhysicalFunctionBacking.Id != pf) {
 			t.Errorf("device %+v", v)
 		}
 	}
@@ -165,7 +169,8 @@ func TestVFsOfTheSwitch(t *testing.T) {
 	}
 	card("Automatic-" + pf)
 	c.powerOff("vm-01")
-	refused(t, edit(&types.VirtualSriovEthernetCardSriovBackingInfo{}), "InvalidDeviceBacking", "Incompatible device backing specified for device '0'.")
+	refused(t, edit(&types.VirtualSriovEthernetCardSriovBackingInfo{}), "InvalidDeviceBacking",
+		"Incompatible device backing specified for device '0'.")
 	if err := edit(vfCard(nil, pf).SriovBacking); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +263,8 @@ func TestImage(t *testing.T) {
 		t.Errorf("packages %+v", vibs)
 	}
 	set := func(to string) error {
-		_, err := methods.UpdateHostImageAcceptanceLevel(c.ctx, c.Client.Client, &types.UpdateHostImageAcceptanceLevel{This: image, NewAcceptanceLevel: to})
+		_, err := methods.UpdateHostImageAcceptanceLevel(c.ctx, c.Client.Client,
+			&types.UpdateHostImageAcceptanceLevel{This: image, NewAcceptanceLevel: to})
 		return err
 	}
 	if err := set("community"); err != nil {
@@ -282,7 +288,8 @@ func TestHardwarePrivileges(t *testing.T) {
 }
 
 func sensitive() types.VirtualMachineConfigSpec {
-	return types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"}, MemoryReservationLockedToMax: types.NewBool(true)}
+	return types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"},
+		MemoryReservationLockedToMax: types.NewBool(true)}
 }
 
 // High latency sensitivity requires full reservations of CPU and memory. Hosts of 7.0 and later check this when the VM is
@@ -291,8 +298,10 @@ func TestLatencySensitivity(t *testing.T) {
 	mhz, none := int64(9600), int64(0)
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c.powerOff("vm-01")
-	refused(t, c.reconfigure("vm-01", sensitive()), "InvalidArgument", "A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine "+
-		"must have the CPU reservation set to at least 9600 MHz (the number of low latency virtual CPUs multiplied by the measured physical CPU speed).")
+	refused(t, c.reconfigure("vm-01", sensitive()), "InvalidArgument",
+		"A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine "+
+			"must have the CPU reservation set to at least 9600 MHz (the number of low latency virtual CPUs multiplied by the measured physical "+
+			"CPU speed).")
 	both := sensitive()
 	both.CpuAllocation = &types.ResourceAllocationInfo{Reservation: &mhz}
 	if err := c.reconfigure("vm-01", both); err != nil {
@@ -320,7 +329,8 @@ func TestLatencySensitivityOnAnOldHost(t *testing.T) {
 	}
 	refused(t, old.done(old.vm("vm-01").PowerOn(old.ctx)), "GenericVmConfigFault",
 		"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least 9600 MHz. ")
-	if err := old.reconfigure("vm-01", types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
+	if err := old.reconfigure("vm-01",
+		types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
 		t.Fatal(err)
 	}
 	old.must(old.vm("vm-01").PowerOn(old.ctx))
@@ -332,12 +342,14 @@ func TestCPUReservationFits(t *testing.T) {
 	for _, vm := range []string{"vm-01", "vm-02"} {
 		c.powerOff(vm)
 		mhz := int64(24 * 2400)
-		if err := c.reconfigure(vm, types.VirtualMachineConfigSpec{NumCPUs: 24, CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
+		if err := c.reconfigure(vm,
+			types.VirtualMachineConfigSpec{NumCPUs: 24, CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.must(c.vm("vm-01").PowerOn(c.ctx))
-	refused(t, c.done(c.vm("vm-02").PowerOn(c.ctx)), "InsufficientCpuResourcesFault", "The available CPU resources in the parent resource pool are insufficient for the operation.")
+	refused(t, c.done(c.vm("vm-02").PowerOn(c.ctx)), "InsufficientCpuResourcesFault",
+		"The available CPU resources in the parent resource pool are insufficient for the operation.")
 }
 
 func TestDatastoreFiles(t *testing.T) {

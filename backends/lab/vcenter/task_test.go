@@ -18,23 +18,25 @@ import (
 
 func TestTaskMoves(t *testing.T) {
 	c := start(t, scenario.Spec{})
-	task, err := c.vm("vm-01").Reconfigure(c.ctx, types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}})
+	task, err := c.vm("vm-01").Reconfigure(c.ctx,
+		types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var seen []int32
-	err = property.Wait(c.ctx, property.DefaultCollector(c.Client.Client), task.Reference(), []string{"info.progress", "info.state"}, func(changes []types.PropertyChange) bool {
-		done := false
-		for _, change := range changes {
-			switch v := change.Val.(type) {
-			case int32:
-				seen = append(seen, v)
-			case types.TaskInfoState:
-				done = v == types.TaskInfoStateSuccess
+	err = property.Wait(c.ctx, property.DefaultCollector(c.Client.Client), task.Reference(), []string{"info.progress", "info.state"},
+		func(changes []types.PropertyChange) bool {
+			done := false
+			for _, change := range changes {
+				switch v := change.Val.(type) {
+				case int32:
+					seen = append(seen, v)
+				case types.TaskInfoState:
+					done = v == types.TaskInfoStateSuccess
+				}
 			}
-		}
-		return done
-	})
+			return done
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +52,17 @@ func TestTaskMoves(t *testing.T) {
 }
 
 // The task that creates a switch runs on the network folder, because the switch does not exist yet. The folder also lists it when it
-// has ended, as TaskManager.recentTask does. Source: vSphere Web Services API, Folder.CreateDVS_Task, TaskInfo.entity and ManagedEntity.recentTask; the name of the
-// task is one that a vCenter describes (TaskManager.description, which govmomi's simulator has recorded).
+// has ended, as TaskManager.recentTask does. Source: vSphere Web Services API, Folder.CreateDVS_Task, TaskInfo.entity and
+// ManagedEntity.recentTask; the name of the task is one that a vCenter describes (TaskManager.description, which govmomi's simulator has
+// recorded).
 func TestTaskOfANewSwitchRunsOnItsFolder(t *testing.T) {
 	c := start(t, scenario.Spec{Faults: []string{"method=CreateDVS_Task,do=task-hold"}})
 	folder, err := c.find.Folder(c.ctx, "/DC/network")
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := folder.CreateDVS(c.ctx, types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{Name: "rdma"}}})
+	task, err := folder.CreateDVS(c.ctx,
+		types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{Name: "rdma"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +125,8 @@ func TestMaintenanceMode(t *testing.T) {
 	if !h.Runtime.InMaintenanceMode || len(h.Vm) != 0 {
 		t.Errorf("maintenance %t, VMs %v", h.Runtime.InMaintenanceMode, h.Vm)
 	}
-	if vm := c.vmMO("vm-01", "runtime"); *vm.Runtime.Host != c.host("esx-02").Reference() || vm.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
+	if vm := c.vmMO("vm-01", "runtime"); *vm.Runtime.Host != c.host("esx-02").Reference() ||
+		vm.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
 		t.Errorf("vm-01 did not move: %+v", vm.Runtime.Host)
 	}
 	_, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 30, false, nil)
@@ -156,7 +161,8 @@ func TestReboot(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() {
 		down := false
-		waited <- property.Wait(c.ctx, property.DefaultCollector(c.Client.Client), c.host("esx-01").Reference(), []string{"runtime.connectionState"},
+		waited <- property.Wait(c.ctx, property.DefaultCollector(c.Client.Client), c.host("esx-01").Reference(),
+			[]string{"runtime.connectionState"},
 			func(changes []types.PropertyChange) bool {
 				for _, change := range changes {
 					state := change.Val.(types.HostSystemConnectionState)
@@ -175,7 +181,8 @@ func TestReboot(t *testing.T) {
 	if err := reboot(c, "esx-01", false); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, enableRuleset(c, "esx-01", "pvrdma"), "HostNotConnected", "Unable to communicate with the remote host, since it is disconnected.")
+	refused(t, enableRuleset(c, "esx-01", "pvrdma"), "HostNotConnected",
+		"Unable to communicate with the remote host, since it is disconnected.")
 	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +215,8 @@ func TestOptions(t *testing.T) {
 		return []types.BaseOptionValue{&types.OptionValue{Key: key, Value: value}}
 	}
 	refused(t, m.Update(c.ctx, option("Net.PVRDMAVmknicc", "vmk0")), "InvalidName", "The name 'Net.PVRDMAVmknicc' is invalid.")
-	refused(t, m.Update(c.ctx, option("Net.PVRDMAVmknic", int64(0))), "InvalidArgument", "A specified parameter was not correct: Net.PVRDMAVmknic")
+	refused(t, m.Update(c.ctx, option("Net.PVRDMAVmknic", int64(0))), "InvalidArgument",
+		"A specified parameter was not correct: Net.PVRDMAVmknic")
 	_, err = m.Query(c.ctx, "Net.NoSuch")
 	refused(t, err, "InvalidName", "The name 'Net.NoSuch' is invalid.")
 	if err := m.Update(c.ctx, option("Net.PVRDMAVmknic", "vmk0")); err != nil {
@@ -250,7 +258,8 @@ func TestNetworkFacts(t *testing.T) {
 			t.Fatalf("%d RDMA devices", len(net.RdmaDevice))
 		}
 		r := net.RdmaDevice[0]
-		if r.Backing.(*types.HostRdmaDevicePnicBacking).PairedUplink != "key-vim.host.PhysicalNic-vmnic2" || r.ConnectionInfo.State != "active" || !r.Capability.RoceV2Capable {
+		if r.Backing.(*types.HostRdmaDevicePnicBacking).PairedUplink != "key-vim.host.PhysicalNic-vmnic2" || r.ConnectionInfo.State != "active" ||
+			!r.Capability.RoceV2Capable {
 			t.Errorf("RDMA device %+v", r)
 		}
 	}

@@ -21,7 +21,8 @@ type watcher struct {
 
 func (w *watcher) next(wait int32) *types.UpdateSet {
 	w.c.t.Helper()
-	res, err := methods.WaitForUpdatesEx(w.c.ctx, w.c.Client, &types.WaitForUpdatesEx{This: w.c.ServiceContent.PropertyCollector, Version: w.version,
+	res, err := methods.WaitForUpdatesEx(w.c.ctx, w.c.Client, &types.WaitForUpdatesEx{This: w.c.ServiceContent.PropertyCollector,
+		Version: w.version,
 		Options: &types.WaitOptions{MaxWaitSeconds: &wait}})
 	if err != nil {
 		w.c.t.Fatal(err)
@@ -38,11 +39,12 @@ func (c *client) watch(kind string, paths ...string) *watcher {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_, err = methods.CreateFilter(c.ctx, c.Client, &types.CreateFilter{This: c.ServiceContent.PropertyCollector, Spec: types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: kind, PathSet: paths}},
-		ObjectSet: []types.ObjectSpec{{Obj: v.Reference(), Skip: types.NewBool(true),
-			SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}}}},
-	}})
+	_, err = methods.CreateFilter(c.ctx, c.Client, &types.CreateFilter{This: c.ServiceContent.PropertyCollector,
+		Spec: types.PropertyFilterSpec{
+			PropSet: []types.PropertySpec{{Type: kind, PathSet: paths}},
+			ObjectSet: []types.ObjectSpec{{Obj: v.Reference(), Skip: types.NewBool(true),
+				SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}}}},
+		}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -127,10 +129,11 @@ func TestObjectsAddedAndRemoved(t *testing.T) {
 
 func TestFilterNeedsAnObject(t *testing.T) {
 	c := start(t, scenario.Spec{})
-	_, err := methods.CreateFilter(c.ctx, c.Client, &types.CreateFilter{This: c.ServiceContent.PropertyCollector, Spec: types.PropertyFilterSpec{
-		PropSet:   []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}},
-		ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "Task", Value: "task-999"}}},
-	}})
+	_, err := methods.CreateFilter(c.ctx, c.Client, &types.CreateFilter{This: c.ServiceContent.PropertyCollector,
+		Spec: types.PropertyFilterSpec{
+			PropSet:   []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "Task", Value: "task-999"}}},
+		}})
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.Task:task-999' has already been deleted or has not been completely created")
 }
 

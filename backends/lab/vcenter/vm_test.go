@@ -17,7 +17,8 @@ func (c *client) backing(group types.ManagedObjectReference) *types.VirtualEther
 	c.read(group, &g, "key", "config")
 	var d mo.DistributedVirtualSwitch
 	c.read(*g.Config.DistributedVirtualSwitch, &d, "uuid")
-	return &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: d.Uuid, PortgroupKey: g.Key}}
+	return &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: d.Uuid,
+		PortgroupKey: g.Key}}
 }
 
 func pvrdma(backing types.BaseVirtualDeviceBackingInfo, protocol string) *types.VirtualVmxnet3Vrdma {
@@ -46,7 +47,8 @@ func TestPVRDMAAdapterRefused(t *testing.T) {
 		kind, text string
 	}{
 		{"on a standard network (rule 14)", nil, func(c *client, _ types.BaseVirtualDeviceBackingInfo) types.BaseVirtualDevice {
-			return pvrdma(&types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}, "rocev2")
+			return pvrdma(&types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{
+				DeviceName: "VM Network"}}, "rocev2")
 		}, "InvalidDeviceBacking", "Incompatible device backing specified for device '0'."},
 		{"unknown protocol", nil, func(_ *client, b types.BaseVirtualDeviceBackingInfo) types.BaseVirtualDevice {
 			return pvrdma(b, "rocev9")
@@ -104,7 +106,8 @@ func TestPVRDMAAdapter(t *testing.T) {
 			found = v
 		}
 	}
-	if found == nil || found.DeviceProtocol != "rocev2" || found.Key != 4001 || *found.UnitNumber != 8 || found.MacAddress == "" || !found.Connectable.StartConnected {
+	if found == nil || found.DeviceProtocol != "rocev2" || found.Key != 4001 || *found.UnitNumber != 8 || found.MacAddress == "" ||
+		!found.Connectable.StartConnected {
 		t.Fatalf("adapter %+v", found)
 	}
 	var g mo.DistributedVirtualPortgroup
@@ -145,7 +148,8 @@ func TestMemoryReservation(t *testing.T) {
 	if err := c.reconfigure("vm-01", lock(true)); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, c.reconfigure("vm-01", reserve(0)), "InvalidArgument", "A specified parameter was not correct: spec.memoryAllocation.reservation")
+	refused(t, c.reconfigure("vm-01", reserve(0)), "InvalidArgument",
+		"A specified parameter was not correct: spec.memoryAllocation.reservation")
 	check := func(locked bool, mb int64) {
 		t.Helper()
 		config := c.vmMO("vm-01", "config").Config
@@ -168,11 +172,13 @@ func TestMemoryReservation(t *testing.T) {
 func TestChangeVersion(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	version := c.vmMO("vm-01", "config").Config.ChangeVersion
-	spec := types.VirtualMachineConfigSpec{ChangeVersion: version, ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a.b", Value: "c"}}}
+	spec := types.VirtualMachineConfigSpec{ChangeVersion: version,
+		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a.b", Value: "c"}}}
 	if err := c.reconfigure("vm-01", spec); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, c.reconfigure("vm-01", spec), "ConcurrentAccess", "Cannot complete operation due to concurrent modification by another operation.")
+	refused(t, c.reconfigure("vm-01", spec), "ConcurrentAccess",
+		"Cannot complete operation due to concurrent modification by another operation.")
 }
 
 func TestUpgradeHardware(t *testing.T) {
@@ -180,7 +186,8 @@ func TestUpgradeHardware(t *testing.T) {
 	upgrade := func(version string) error { return c.done(c.vm("vm-01").UpgradeVM(c.ctx, version)) }
 	refused(t, upgrade("vmx-21"), "InvalidPowerState", "The attempted operation cannot be performed in the current state (Powered on).")
 	c.powerOff("vm-01")
-	refused(t, upgrade("vmx-99"), "VirtualHardwareVersionNotSupported", "The virtual machine version is not compatible with the version of the host 'esx-01'.")
+	refused(t, upgrade("vmx-99"), "VirtualHardwareVersionNotSupported",
+		"The virtual machine version is not compatible with the version of the host 'esx-01'.")
 	if err := upgrade("vmx-21"); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +228,8 @@ func TestGuestPower(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, v.ShutdownGuest(c.ctx), "InvalidPowerState", "The attempted operation cannot be performed in the current state (Powered off).")
-	refused(t, c.done(v.PowerOff(c.ctx)), "InvalidPowerState", "The attempted operation cannot be performed in the current state (Powered off).")
+	refused(t, c.done(v.PowerOff(c.ctx)), "InvalidPowerState",
+		"The attempted operation cannot be performed in the current state (Powered off).")
 	c.must(v.PowerOn(c.ctx))
 	refused(t, v.RebootGuest(c.ctx), "ToolsUnavailable",
 		"Cannot complete operation because VMware Tools is not running in this virtual machine.")

@@ -109,10 +109,12 @@ func TestSharesOfOneSize(t *testing.T) {
 			t.Fatalf("%s: %v", vm, err)
 		}
 	}
-	for profile, want := range map[string]error{"grid_a100d-40c": world.ErrNoShare, "grid_a100d-3-40c": world.ErrNoShare, "grid_a100d-10c": nil,
+	for profile, want := range map[string]error{"grid_a100d-40c": world.ErrNoShare, "grid_a100d-3-40c": world.ErrNoShare,
+		"grid_a100d-10c": nil,
 		"grid_a100d-20c": world.ErrNoShare /* the host does not offer it */} {
 		w.View(func(s *world.State) {
-			if _, err := s.PlaceShares(&world.VM{Name: "x", Host: "esx-01", Devices: []*world.Passthrough{{Profile: profile}}}); !errors.Is(err, want) {
+			if _, err := s.PlaceShares(&world.VM{Name: "x", Host: "esx-01", Devices: []*world.Passthrough{{Profile: profile}}}); !errors.Is(err,
+				want) {
 				t.Errorf("%s: %v, want %v", profile, err, want)
 			}
 		})

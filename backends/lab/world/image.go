@@ -117,7 +117,8 @@ func (s *State) open(file string, bundle bool) (*Package, error) {
 			"'/var/log/vmware/%[1]s'\"))\n       url = zip:/var/log/vmware/%[1]s", file)}
 	case bundle && (pkg == nil || path.Ext(file) != ".zip"):
 		return nil, &ImageError{"MetadataDownloadError", fmt.Sprintf("Could not download from depot at zip:%s, skipping "+
-			"(('zip:%[1]s', '', \"Error extracting index.xml from %[1]s: [Errno 2] No such file or directory: '%[1]s'\"))\n       url = zip:%[1]s", file)}
+			"(('zip:%[1]s', '', \"Error extracting index.xml from %[1]s: [Errno 2] No such file or directory: '%[1]s'\"))\n       url = zip:%[1]s",
+			file)}
 	case !strings.HasPrefix(file, "/"):
 		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '/var/log/vmware/%[1]s', '[Errno 2] No such file or directory')", file)}
 	case pkg == nil:
@@ -134,14 +135,18 @@ func (s *State) open(file string, bundle bool) (*Package, error) {
 func (h *Host) accepts(v VIB, in Install) error {
 	switch {
 	case VersionLess(h.Version, v.madeFor()) && !in.Force:
-		return &ImageError{"DependencyError", fmt.Sprintf("VIB %s requires esx-version >= %s but the requirement cannot be satisfied within the ImageProfile.",
-			v.ID(), v.madeFor())}
+		return &ImageError{"DependencyError",
+			fmt.Sprintf("VIB %s requires esx-version >= %s but the requirement cannot be satisfied within the ImageProfile.",
+				v.ID(), v.madeFor())}
 	case v.Unsigned && h.SecureBoot:
-		return &ImageError{"InstallationError", fmt.Sprintf("('%s', \"UEFI Secure Boot is enabled: the signature of VIB %[1]s cannot be verified. "+
-			"Installing unsigned VIBs will prevent the system from booting.\")", v.ID())}
+		return &ImageError{"InstallationError",
+			fmt.Sprintf("('%s', \"UEFI Secure Boot is enabled: the signature of VIB %[1]s cannot be verified. "+
+				"Installing unsigned VIBs will prevent the system from booting.\")", v.ID())}
 	case level(v.Acceptance) < level(h.Acceptance) && !in.Force:
-		return &ImageError{"AcceptanceConfigError", fmt.Sprintf("VIB %s's acceptance level is %s, which is not compliant with the ImageProfile acceptance level %s\n"+
-			"To change the host acceptance level, use the 'esxcli software acceptance set' command.", v.ID(), short(v.Acceptance), short(h.Acceptance))}
+		return &ImageError{"AcceptanceConfigError",
+			fmt.Sprintf("VIB %s's acceptance level is %s, which is not compliant with the ImageProfile acceptance level %s\n"+
+				"To change the host acceptance level, use the 'esxcli software acceptance set' command.", v.ID(), short(v.Acceptance),
+				short(h.Acceptance))}
 	case v.Unsigned && !in.Force && !in.NoCheck:
 		return &ImageError{"InstallationError", fmt.Sprintf("('%s', 'Could not find a trusted signer.')", v.ID())}
 	}
@@ -202,8 +207,9 @@ func (w *World) RemoveVIBs(host string, names []string) (ImageChange, error) {
 				return Event{}, &ImageError{"NoMatchError", "No VIB matching VIB search specification '" + name + "'."}
 			case name == "esx-base" || name == "nmlx5-core" && h.staged("nmlx5-rdma") != nil && !slices.Contains(names, "nmlx5-rdma"):
 				by := map[bool]string{true: "esx-ui", false: "nmlx5-rdma"}[name == "esx-base"]
-				return Event{}, &ImageError{"DependencyError", fmt.Sprintf("VIB %s requires %s, but the requirement cannot be satisfied within the ImageProfile.",
-					h.staged(by).ID(), name)}
+				return Event{},
+					&ImageError{"DependencyError", fmt.Sprintf("VIB %s requires %s, but the requirement cannot be satisfied within the ImageProfile.",
+						h.staged(by).ID(), name)}
 			}
 		}
 		for _, name := range names {

@@ -139,7 +139,8 @@ func (h *Host) Distance(a, b string) Distance {
 func (h *Host) nearGPU() string {
 	for _, d := range h.PCI {
 		for _, p := range h.PNICs {
-			if c := h.PCIDevice(p.PCI); d.GPU != nil && c != nil && c.Vendor == 0x15b3 && (h.Distance(d.Address, p.PCI) == OneSwitch || h.Distance(d.Address, p.PCI) == SwitchTree) {
+			if c := h.PCIDevice(p.PCI); d.GPU != nil && c != nil && c.Vendor == 0x15b3 &&
+				(h.Distance(d.Address, p.PCI) == OneSwitch || h.Distance(d.Address, p.PCI) == SwitchTree) {
 				return d.Address
 			}
 		}

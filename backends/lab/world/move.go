@@ -52,7 +52,8 @@ func (s *State) RoomFor(v *VM, among []string) *Host {
 	var best *Host
 	fewest := 0
 	for _, h := range s.Hosts {
-		if len(among) > 0 && !slices.Contains(among, h.Name) || h.Name == v.Host || !s.together(h.Name, v.Host) || h.State != Up || h.Maintenance || !s.Allows(v, h.Name, true) {
+		if len(among) > 0 && !slices.Contains(among, h.Name) || h.Name == v.Host || !s.together(h.Name, v.Host) || h.State != Up ||
+			h.Maintenance || !s.Allows(v, h.Name, true) {
 			continue
 		}
 		used, n, fits := int64(0), 0, true

@@ -66,12 +66,14 @@ func TestVFsNeedEverything(t *testing.T) {
 		{"SRIOV_EN=0", []func(*world.World){module("max_vfs=0,0,8,7"), next("SRIOV_EN", 0)}, []int{0, 0, 0, 0}},
 		{"SR-IOV off in the BIOS", []func(*world.World){module("max_vfs=0,0,8,7"),
 			func(w *world.World) { w.View(func(s *world.State) { s.Host("esx-01").BIOSSRIOV = false }) }}, []int{0, 0, 0, 0}},
-		{"vCenter wrote last", []func(*world.World){module("max_vfs=0,0,8,7"), func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) }},
+		{"vCenter wrote last",
+			[]func(*world.World){module("max_vfs=0,0,8,7"), func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) }},
 			[]int{0, 0, 8, 1}},
 		{"the module parameter was written last", []func(*world.World){func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
 			module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
-		{"other parameters leave vCenter's alone", []func(*world.World){func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
-			module("pfctx=8 pfcrx=8")}, []int{0, 0, 0, 1}},
+		{"other parameters leave vCenter's alone",
+			[]func(*world.World){func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
+				module("pfctx=8 pfcrx=8")}, []int{0, 0, 0, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, scenario.Spec{Hosts: 1})
@@ -125,7 +127,8 @@ func TestVFsAreHandedOutAtPowerOn(t *testing.T) {
 	reboot(t, w, "esx-01")
 	w.View(func(s *world.State) {
 		for _, v := range s.VMs {
-			v.Adapters = append(v.Adapters, &world.Adapter{Type: world.SRIOV, PF: "0000:3b:00.0", Label: "Network adapter 2", MAC: world.MAC(v.Index, 1)})
+			v.Adapters = append(v.Adapters, &world.Adapter{Type: world.SRIOV, PF: "0000:3b:00.0", Label: "Network adapter 2",
+				MAC: world.MAC(v.Index, 1)})
 		}
 	})
 	for vm, want := range map[string]bool{"vm-01": true, "vm-02": true} {
@@ -178,8 +181,10 @@ func TestImage(t *testing.T) {
 	w.View(func(s *world.State) {
 		s.Depot = []*world.Package{
 			{Path: "/vmfs/volumes/shared-01/tool.vib", VIBs: []world.VIB{tool}},
-			{Path: "/vmfs/volumes/shared-01/nmst.zip", VIBs: []world.VIB{{Name: "nmst", Version: "5.0-1", Vendor: "MEL", Acceptance: "PartnerSupported"}}},
-			{Path: "/vmfs/volumes/shared-01/raw.vib", VIBs: []world.VIB{{Name: "raw", Version: "1-1", Vendor: "ACM", Acceptance: "PartnerSupported", Unsigned: true}}},
+			{Path: "/vmfs/volumes/shared-01/nmst.zip",
+				VIBs: []world.VIB{{Name: "nmst", Version: "5.0-1", Vendor: "MEL", Acceptance: "PartnerSupported"}}},
+			{Path: "/vmfs/volumes/shared-01/raw.vib",
+				VIBs: []world.VIB{{Name: "raw", Version: "1-1", Vendor: "ACM", Acceptance: "PartnerSupported", Unsigned: true}}},
 		}
 	})
 	for _, row := range []struct {
@@ -195,7 +200,8 @@ func TestImage(t *testing.T) {
 		{"a bundle as a VIB", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}}, false, "VibFormatError"},
 		{"below the acceptance level", world.Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}}, false, "AcceptanceConfigError"},
 		{"unsigned", world.Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}}, false, "InstallationError"},
-		{"unsigned and forced under Secure Boot", world.Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}, Force: true}, true, "InstallationError"},
+		{"unsigned and forced under Secure Boot", world.Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}, Force: true}, true,
+			"InstallationError"},
 	} {
 		w.View(func(s *world.State) { s.Host("esx-01").SecureBoot = row.secure })
 		_, err := w.InstallVIBs("esx-01", row.in)
@@ -219,7 +225,8 @@ func TestImage(t *testing.T) {
 	if version() != "5.0-1" {
 		t.Errorf("nmst %s after the reboot", version())
 	}
-	if change, err = w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true}); err != nil || len(change.Skipped) != 1 {
+	if change, err = w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true}); err != nil ||
+		len(change.Skipped) != 1 {
 		t.Errorf("the same again: %+v, %v", change, err)
 	}
 	if _, err := w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Force: true}); err != nil {

@@ -179,8 +179,8 @@ type Guest struct {
 	BIOS     bool // installed with BIOS firmware; does not boot with EFI
 
 	// Preset selects what is already set up. "": nothing. "pvrdma" and "gpudirect": packages, modules, persistence and address.
-	// "vgpu": like "gpudirect", with the vGPU guest driver and a license token. "gpu": perftest with CUDA. "gpu-source": the packages and files
-	// needed to build it. "docker": Docker with an image of NGC.
+	// "vgpu": like "gpudirect", with the vGPU guest driver and a license token. "gpu": perftest with CUDA. "gpu-source": the packages and
+	// files needed to build it. "docker": Docker with an image of NGC.
 	Preset   string
 	RDMAAddr string // address/prefix of the RDMA adapter: proposed, or already configured if Preset is set
 	NICs     []GuestNIC

@@ -14,7 +14,8 @@ func (v *VM) logf(thread, format string, args ...any) {
 	if len(v.Logs) == 0 {
 		v.Logs = [][]string{nil}
 	}
-	v.Logs[0] = append(v.Logs[0], fmt.Sprintf("%s In(05) %s - %s", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), thread, fmt.Sprintf(format, args...)))
+	v.Logs[0] = append(v.Logs[0], fmt.Sprintf("%s In(05) %s - %s", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), thread,
+		fmt.Sprintf(format, args...)))
 }
 
 // LogStart starts the vmware.log of a run on a host with the configuration of the VM and its assigned devices.
@@ -25,7 +26,8 @@ func (s *State) LogStart(v *VM) {
 	v.logf("vmx", "Log for VMware ESX pid=%d version=%s build=build-%s option=Release", 2100000+v.Index, h.Version, h.Build)
 	v.logf("vmx", "Hostname=%s", h.Name)
 	v.logf("vmx", "DICT --- CONFIGURATION")
-	for _, kv := range [][2]string{{"virtualHW.version", fmt.Sprint(v.Hardware)}, {"firmware", v.Firmware}, {"memSize", fmt.Sprint(v.MemoryMB)},
+	for _, kv := range [][2]string{{"virtualHW.version", fmt.Sprint(v.Hardware)}, {"firmware", v.Firmware},
+		{"memSize", fmt.Sprint(v.MemoryMB)},
 		{"sched.mem.min", fmt.Sprint(v.Reserved)}, {"numvcpus", fmt.Sprint(v.CPUs)}} {
 		v.logf("vmx", "DICT %24s = %q", kv[0], kv[1])
 	}
@@ -38,7 +40,8 @@ func (s *State) LogStart(v *VM) {
 			if b.Wide {
 				kind, flags = 3, 12
 			}
-			v.logf("vmx", "PCIPassthru: Device %s barIndex %d type %d realaddr %#x size %d flags %d", d.Address, b.Index, kind, realAddress(n, b), b.MB<<20, flags)
+			v.logf("vmx", "PCIPassthru: Device %s barIndex %d type %d realaddr %#x size %d flags %d", d.Address, b.Index, kind, realAddress(n, b),
+				b.MB<<20, flags)
 		}
 	}
 }

@@ -40,9 +40,10 @@ const notes = "Intel, irdman 1.4.4.0 release notes"
 // Linux's irdma supports functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 use iavf.
 func (Family) VFs() backends.VFRules {
 	return backends.VFRules{
-		Param:   "max_vfs",
-		Refused: "has driver icen, and VFs of E810 cards have no RDMA in guests: Linux's irdma works with ice, i40e and idpf, not with the VFs' driver iavf (kernel, drivers/infiniband/hw/irdma)",
-		Remedy:  "choose mode pvrdma, or a port of a card whose VFs have RDMA (ConnectX)",
+		Param: "max_vfs",
+		Refused: "has driver icen, and VFs of E810 cards have no RDMA in guests: Linux's irdma works with ice, i40e and idpf, not with the " +
+			"VFs' driver iavf (kernel, drivers/infiniband/hw/irdma)",
+		Remedy: "choose mode pvrdma, or a port of a card whose VFs have RDMA (ConnectX)",
 	}
 }
 

@@ -156,7 +156,8 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		switch has, ok := before.Next[key]; {
 		case !ok:
-			return backends.Errorf(backends.KindRefused, s.Host(), remedies[transcript.CodeUnknownParameter], "%s: the card has no key %s", what, key)
+			return backends.Errorf(backends.KindRefused, s.Host(), remedies[transcript.CodeUnknownParameter], "%s: the card has no key %s", what,
+				key)
 		case has != want[key]:
 			args = append(args, key+"="+want[key])
 		}

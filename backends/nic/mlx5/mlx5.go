@@ -35,8 +35,9 @@ func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
 
 // VFs are requested by max_vfs; the firmware provides at most 127 per port (MFT documentation).
 func (Family) VFs() backends.VFRules {
-	return backends.VFRules{Param: "max_vfs", Most: 127, ENS: "NVIDIA's manual of driver 4.17.15.16 (Enhanced Network Stack) says that no VFs are created in it; " +
-		"whether later drivers create them is unverified"}
+	return backends.VFRules{Param: "max_vfs", Most: 127,
+		ENS: "NVIDIA's manual of driver 4.17.15.16 (Enhanced Network Stack) says that no VFs are created in it; " +
+			"whether later drivers create them is unverified"}
 }
 
 // Lossless returns the parameters of nmlx5_core and, for the DSCP, of nmlx5_rdma (VMware, lossless network for NVMe over RDMA;
@@ -51,17 +52,20 @@ func (Family) Lossless() *backends.LosslessParams {
 func (Family) Firmware() *backends.FirmwareRules {
 	return &backends.FirmwareRules{
 		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
-		Undo:  "mlxconfig -d %s set %s",
-		Keys:  []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE"},
+		Undo: "mlxconfig -d %s set %s",
+		Keys: []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED", "INTERNAL_CPU_MODEL",
+			"INTERNAL_CPU_OFFLOAD_ENGINE"},
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
-		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5", "nmlx5-rdma": "Mellanox-nmlx5"},
-		NoATS:      "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
+		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5",
+			"nmlx5-rdma": "Mellanox-nmlx5"},
+		NoATS: "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
 		// BlueField (DOCA, BlueField Modes of Operation; nic-configuration-operator, pull request 97): 1 is NIC mode, in which it
 		// works like a ConnectX; 0 is DPU mode, in which its Arm cores own the ports and a reboot of the host activates none of
 		// its settings (sriov-network-operator, issue 662). "mlxconfig reset" restores its default, which is DPU mode on DPUs.
 		CPUCards: []string{"a2d2", "a2d6", "a2dc"}, // as in Functions
 		Mode:     "INTERNAL_CPU_OFFLOAD_ENGINE", NICMode: "1", CPU: "INTERNAL_CPU_MODEL",
-		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; BlueField-2 has more keys), " +
+		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; " +
+			"BlueField-2 has more keys), " +
 			"power-cycle the server, then run rdma-setup again (resume where a run has begun)",
 		Loaded: "/opt/mellanox/bin/flint -d %s query", Burn: "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
 	}

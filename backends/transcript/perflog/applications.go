@@ -63,8 +63,8 @@ type NCCLResult struct {
 
 // The lines of NCCL's log, by its source (v2.18 to v2.27): src/transport/net_ib.cc prints "NET/IB : No device found." and
 // "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB ens192:..."; src/init.cc and src/plugin/net.cc "Using network IB";
-// src/transport/net.cc "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA", since 2.27 also "/GDRDMA(PCI)"; src/graph/topo.cc (xml.cc before) "NET/IB : GPU
-// Direct RDMA Enabled for HCA 0 'mlx5_0'". A plug-in's name begins as the transport that it replaces: IBext_v8.
+// src/transport/net.cc "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA", since 2.27 also "/GDRDMA(PCI)"; src/graph/topo.cc (xml.cc
+// before) "NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'". A plug-in's name begins as the transport that it replaces: IBext_v8.
 var (
 	ncclVia     = regexp.MustCompile(` via NET/([A-Za-z0-9_ -]+?)/\d+(?:\(\d+\))?(/GDRDMA(?:\([A-Z0-9]+\))?)?(?:/\S*)?\s*$`)
 	ncclUsing   = regexp.MustCompile(`NCCL INFO Using network (\S.*?)\s*$`)

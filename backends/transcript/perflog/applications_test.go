@@ -12,18 +12,20 @@ const (
 	nets = `vm-01:2101:2101 [0] NCCL INFO Bootstrap : Using ens160:10.0.0.11<0>
 NCCL version 2.21.5+cuda12.4
 `
-	found     = "vm-01:2101:2118 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB ens160:10.0.0.11<0>\n"
-	none      = "vm-01:2101:2118 [0] NCCL INFO NET/IB : No device found.\n"
-	usingIB   = "vm-01:2101:2118 [0] NCCL INFO Using network IB\n"
-	usingTCP  = "vm-01:2101:2118 [0] NCCL INFO NET/Socket : Using [0]ens160:10.0.0.11<0>\nvm-01:2101:2118 [0] NCCL INFO Using network Socket\n"
-	direct    = "vm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\nvm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
+	found    = "vm-01:2101:2118 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB ens160:10.0.0.11<0>\n"
+	none     = "vm-01:2101:2118 [0] NCCL INFO NET/IB : No device found.\n"
+	usingIB  = "vm-01:2101:2118 [0] NCCL INFO Using network IB\n"
+	usingTCP = "vm-01:2101:2118 [0] NCCL INFO NET/Socket : Using [0]ens160:10.0.0.11<0>\nvm-01:2101:2118 [0] NCCL INFO Using network Socket\n"
+	direct   = "vm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\nvm-01:2101:2118 [0] NCCL INFO " +
+		"Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
 	directPCI = "vm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA(PCI)\n"
 	shared    = "vm-01:2101:2118 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA/Shared\n"
 	staged    = "vm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n"
 	overTCP   = "vm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0\n"
-	extension = "vm-01:2101:2118 [0] NCCL INFO Using network IBext_v8\nvm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IBext_v8/0/GDRDMA\n"
-	enabled   = "vm-01:2101:2118 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n"
-	table     = `#
+	extension = "vm-01:2101:2118 [0] NCCL INFO Using network IBext_v8\nvm-01:2101:2118 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via " +
+		"NET/IBext_v8/0/GDRDMA\n"
+	enabled = "vm-01:2101:2118 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n"
+	table   = `#
 #                                                              out-of-place                       in-place
 #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
@@ -49,9 +51,13 @@ func TestNCCL(t *testing.T) {
 		text string
 		want perflog.NCCLResult
 	}{
-		"GPUDirect RDMA":              {nets + found + usingIB + enabled + direct + shared + table, perflog.NCCLResult{Rows: rows, Transport: "NET/IB/GDRDMA", Devices: dev}},
-		"GPUDirect RDMA by PCI":       {nets + found + usingIB + direct + "vm-01:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA(PCI)/Shared\n" + directPCI, perflog.NCCLResult{Transport: "NET/IB/GDRDMA", Devices: dev}},
-		"through host memory":         {nets + found + usingIB + staged + table, perflog.NCCLResult{Rows: rows, Transport: "NET/IB", Devices: dev}},
+		"GPUDirect RDMA": {nets + found + usingIB + enabled + direct + shared + table,
+			perflog.NCCLResult{Rows: rows, Transport: "NET/IB/GDRDMA", Devices: dev}},
+		"GPUDirect RDMA by PCI": {nets + found + usingIB + direct +
+			"vm-01:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA(PCI)/Shared\n" + directPCI,
+			perflog.NCCLResult{Transport: "NET/IB/GDRDMA", Devices: dev}},
+		"through host memory": {nets + found + usingIB + staged + table, perflog.NCCLResult{Rows: rows, Transport: "NET/IB",
+			Devices: dev}},
 		"some channels without":       {nets + found + usingIB + direct + staged, perflog.NCCLResult{Transport: "NET/IB", Devices: dev}},
 		"a plug-in of the same make":  {nets + extension, perflog.NCCLResult{Transport: "NET/IB/GDRDMA"}},
 		"no device: sockets":          {nets + none + usingTCP + overTCP, perflog.NCCLResult{Transport: "NET/Socket", NoDevice: true}},
@@ -59,9 +65,13 @@ func TestNCCL(t *testing.T) {
 		"IB off by NCCL_IB_DISABLE":   {nets + usingTCP + overTCP, perflog.NCCLResult{Transport: "NET/Socket"}},
 		"the network, and no channel": {nets + found + usingIB, perflog.NCCLResult{Transport: "NET/IB", Devices: dev}},
 		"a device is no transport":    {nets + found, perflog.NCCLResult{Devices: dev}},
-		"another plug-in":             {nets + "vm-01:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA\n", perflog.NCCLResult{Transport: "NET/AWS Libfabric"}},
-		"a queue pair that failed": {nets + found + usingIB + "\nvm-01:2101:2118 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 192.168.50.12<41210> with status=12 opcode=0 len=0 vendor err 129\n",
-			perflog.NCCLResult{Transport: "NET/IB", Devices: dev, Warning: "NET/IB : Got completion from peer 192.168.50.12<41210> with status=12 opcode=0 len=0 vendor err 129"}},
+		"another plug-in": {nets + "vm-01:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA\n",
+			perflog.NCCLResult{Transport: "NET/AWS Libfabric"}},
+		"a queue pair that failed": {nets + found + usingIB +
+			"\nvm-01:2101:2118 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 192.168.50.12<41210> with status=12 " +
+			"opcode=0 len=0 vendor err 129\n",
+			perflog.NCCLResult{Transport: "NET/IB", Devices: dev,
+				Warning: "NET/IB : Got completion from peer 192.168.50.12<41210> with status=12 opcode=0 len=0 vendor err 129"}},
 		"the program failed": {"vm-01: Test NCCL failure common.cu:958 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '\n",
 			perflog.NCCLResult{Warning: "Test NCCL failure common.cu:958 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '"}},
 		"an older table": {older, perflog.NCCLResult{Rows: []perflog.SizeRow{{Bytes: 1 << 30, Value: 46.16}}}},
@@ -81,9 +91,15 @@ func TestOSU(t *testing.T) {
 		text string
 		want perflog.OSUResult
 	}{
-		"latency":           {"# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n0                       1.32\n1                       1.35\n", perflog.OSUResult{Latency: true, Rows: []perflog.SizeRow{{Value: 1.32}, {Bytes: 1, Value: 1.35}}}},
-		"bandwidth":         {"# OSU MPI Bandwidth Test v7.3\n# Datatype: MPI_CHAR.\n# Size      Bandwidth (MB/s)\n1048576             11500.25\n", perflog.OSUResult{Rows: []perflog.SizeRow{{Bytes: 1 << 20, Value: 92.002}}}},
-		"all-reduce":        {"# OSU MPI Allreduce Latency Test v5.9\n# Size       Avg Latency(us)   Min Latency(us)\n4                       3.08      2.11\n", perflog.OSUResult{Latency: true, Rows: []perflog.SizeRow{{Bytes: 4, Value: 3.08}}}},
+		"latency": {
+			"# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n0                       1.32\n1                       1.35\n",
+			perflog.OSUResult{Latency: true, Rows: []perflog.SizeRow{{Value: 1.32}, {Bytes: 1, Value: 1.35}}}},
+		"bandwidth": {
+			"# OSU MPI Bandwidth Test v7.3\n# Datatype: MPI_CHAR.\n# Size      Bandwidth (MB/s)\n1048576             11500.25\n",
+			perflog.OSUResult{Rows: []perflog.SizeRow{{Bytes: 1 << 20, Value: 92.002}}}},
+		"all-reduce": {
+			"# OSU MPI Allreduce Latency Test v5.9\n# Size       Avg Latency(us)   Min Latency(us)\n4                       3.08      2.11\n",
+			perflog.OSUResult{Latency: true, Rows: []perflog.SizeRow{{Bytes: 4, Value: 3.08}}}},
 		"rows and no title": {"4096   11.2\n", perflog.OSUResult{}},
 		"noise":             {"# Size          Latency (us)\n1 x\n-1 2\n1 -2\n1 NaN\n", perflog.OSUResult{Latency: true}},
 	} {

@@ -24,7 +24,8 @@ import (
 // Deploy creates the VM, powered off, and uploads its disks; id identifies it for Remove. Warn receives vCenter's warnings. If
 // Deploy fails or ctx ends, the incomplete VM is removed; if this program is killed, vCenter removes it when the lease expires (5
 // min). An id returned with an error identifies a VM that may be complete, because the reply to the last call was lost.
-func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
+func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string),
+	progress backends.Progress) (id string, err error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
 		return "", wire.Explain(located(err), d.Name, "find the deployment target")
@@ -111,7 +112,8 @@ func destination(ctx context.Context, conn *wire.Conn, d backends.Deployment) (*
 }
 
 func options(d backends.Deployment) importer.Options {
-	o := importer.Options{Name: &d.Name, DiskProvisioning: d.Disk, Deployment: d.Configuration, IPAllocationPolicy: string(types.VAppIPAssignmentInfoIpAllocationPolicyFixedPolicy), IPProtocol: "IPv4"}
+	o := importer.Options{Name: &d.Name, DiskProvisioning: d.Disk, Deployment: d.Configuration,
+		IPAllocationPolicy: string(types.VAppIPAssignmentInfoIpAllocationPolicyFixedPolicy), IPProtocol: "IPv4"}
 	for _, name := range slices.Sorted(maps.Keys(d.Networks)) {
 		o.NetworkMapping = append(o.NetworkMapping, importer.Network{Name: name, Network: d.Networks[name]})
 	}
@@ -205,7 +207,8 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 			"send %s: vCenter names %s://%s, which is not encrypted", item.Path, item.URL.Scheme, item.URL.Host)
 	}
 	if !slices.Contains(f.references, item.Path) {
-		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why.", "vCenter asks for %q, which the descriptor does not name", item.Path)
+		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why.",
+			"vCenter asks for %q, which the descriptor does not name", item.Path)
 	}
 	r, size, err := f.files.Open(item.Path)
 	if err != nil {
@@ -223,15 +226,18 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	req.ContentLength = size
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set("Overwrite", "t")
-	transport := &http.Transport{TLSClientConfig: wire.HostTLS(item.Thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
+	transport := &http.Transport{TLSClientConfig: wire.HostTLS(item.Thumbprint), Proxy: http.ProxyFromEnvironment,
+		TLSHandshakeTimeout: 20 * time.Second}
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return backends.Errorf(backends.KindUnreachable, item.URL.Host, "the disks are sent to the host itself: open its port 443 for this machine", "send %s: %w", item.Path, err)
+		return backends.Errorf(backends.KindUnreachable, item.URL.Host,
+			"the disks are sent to the host itself: open its port 443 for this machine", "send %s: %w", item.Path, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return backends.Errorf(backends.KindPermanent, item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path, res.Status)
+		return backends.Errorf(backends.KindPermanent, item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path,
+			res.Status)
 	}
 	return nil
 }

@@ -89,7 +89,8 @@ func (f *File) read(configuration string) error {
 	}
 	for _, file := range env.References {
 		if err := inside(file.Href); err != nil {
-			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance until its vendor has explained the difference.", "%s: %w", f.Path, err)
+			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance until its vendor has explained the difference.", "%s: %w",
+				f.Path, err)
 		}
 		f.references = append(f.references, file.Href)
 	}
@@ -259,7 +260,8 @@ func (f *File) compare(name string, sum *library.Checksum) error {
 	case "SHA512":
 		h = sha512.New()
 	default:
-		return backends.Errorf(backends.KindUsage, "", "Ask the vendor for a manifest with SHA-256.", "the manifest of %s uses %q, which is not supported", f.Path, sum.Algorithm)
+		return backends.Errorf(backends.KindUsage, "", "Ask the vendor for a manifest with SHA-256.",
+			"the manifest of %s uses %q, which is not supported", f.Path, sum.Algorithm)
 	}
 	r, _, err := f.files.Open(name)
 	if err != nil {
@@ -270,7 +272,8 @@ func (f *File) compare(name string, sum *library.Checksum) error {
 		return fmt.Errorf("read %s of %s: %w", name, f.Path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, sum.Checksum) {
-		return backends.Errorf(backends.KindRefused, "", downloadAgain, "%s of %s is damaged: its %s is %s, the manifest says %s", name, f.Path, sum.Algorithm, got, sum.Checksum)
+		return backends.Errorf(backends.KindRefused, "", downloadAgain, "%s of %s is damaged: its %s is %s, the manifest says %s", name, f.Path,
+			sum.Algorithm, got, sum.Checksum)
 	}
 	return nil
 }

@@ -56,7 +56,8 @@ func TestReferencesStayInside(t *testing.T) {
 	write(t, filepath.Join(dir, "secret"), "root")
 	write(t, filepath.Join(pack, "disk"), "disk")
 	write(t, filepath.Join(pack, "sub", "disk"), "disk")
-	for name, to := range map[string]string{"link": "../secret", "near": "disk", "absolute": filepath.Join(dir, "secret"), "zero": "/dev/zero", "up": ".."} {
+	for name, to := range map[string]string{"link": "../secret", "near": "disk", "absolute": filepath.Join(dir, "secret"), "zero": "/dev/zero",
+		"up": ".."} {
 		if err := os.Symlink(to, filepath.Join(pack, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +67,16 @@ func TestReferencesStayInside(t *testing.T) {
 	}
 	for href, says := range map[string]string{
 		"disk": "", "sub/disk": "", "../secret": "points outside the package", filepath.Join(dir, "secret"): "points outside the package",
-		"sub/../../secret": "points outside the package", "file:///etc/passwd": "points outside the package", "http://127.0.0.1/disk": "points outside the package",
-		"link": "is a link", "near": "is a link", "absolute": "is a link", "zero": "is a link", "up/secret": "escapes from parent", "fifo": "is not a regular file",
+		"sub/../../secret": "points outside the package", "file:///etc/passwd": "points outside the package",
+		"http://127.0.0.1/disk": "points outside the package",
+		"link":                  "is a link", "near": "is a link", "absolute": "is a link", "zero": "is a link",
+		"up/secret": "escapes from parent", "fifo": "is not a regular file",
 		"sub": "is not a regular file", "none": "no such file",
 	} {
 		write(t, filepath.Join(pack, "x.ovf"), descriptor(href))
 		_, err := verify(filepath.Join(pack, "x.ovf"))
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says) || backends.KindOf(err) != backends.KindUsage) {
+		if says == "" && err != nil ||
+			says != "" && (err == nil || !strings.Contains(err.Error(), says) || backends.KindOf(err) != backends.KindUsage) {
 			t.Errorf("%s: %v; want %q", href, err, says)
 		}
 	}
@@ -99,8 +103,10 @@ func TestManifest(t *testing.T) {
 		says                 string
 	}{
 		{"none", "", "", appliance.Proof{}, ""},
-		{"whole", "SHA256(x.ovf)= " + sum256(ovf) + "\nSHA512(disk)= " + hex.EncodeToString(h512[:]) + "\n", "", appliance.Proof{Manifest: true}, ""},
-		{"signed", "SHA256(x.ovf)= " + sum256(ovf) + "\nSHA256(disk)= " + sum256("disk") + "\n", "cert", appliance.Proof{Manifest: true, Signed: true}, ""},
+		{"whole", "SHA256(x.ovf)= " + sum256(ovf) + "\nSHA512(disk)= " + hex.EncodeToString(h512[:]) + "\n", "", appliance.Proof{Manifest: true},
+			""},
+		{"signed", "SHA256(x.ovf)= " + sum256(ovf) + "\nSHA256(disk)= " + sum256("disk") + "\n", "cert",
+			appliance.Proof{Manifest: true, Signed: true}, ""},
 		{"another descriptor", "SHA256(x.ovf)= " + sum256("x") + "\nSHA256(disk)= " + sum256("disk") + "\n", "", appliance.Proof{}, "x.ovf of"},
 		{"another disk", "SHA256(x.ovf)= " + sum256(ovf) + "\nSHA256(disk)= " + sum256("x") + "\n", "", appliance.Proof{}, "disk of"},
 		{"the descriptor left out", "SHA256(disk)= " + sum256("disk") + "\n", "", appliance.Proof{}, "does not list x.ovf"},
@@ -186,9 +192,12 @@ func TestArchives(t *testing.T) {
 		name, path, says string
 	}{
 		{"sound", ova(t, good, disk), ""},
-		{"a link for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""}), "not a regular file"},
-		{"a hard link for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeLink, Linkname: "x.ovf"}, ""}), "not a regular file"},
-		{"a device for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5}, ""}), "not a regular file"},
+		{"a link for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""}),
+			"not a regular file"},
+		{"a hard link for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeLink, Linkname: "x.ovf"}, ""}),
+			"not a regular file"},
+		{"a device for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5}, ""}),
+			"not a regular file"},
 		{"a pipe for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeFifo}, ""}), "not a regular file"},
 		{"a path that leads out", ova(t, good, regular("../disk", "disk")), "points outside the package"},
 		{"an absolute path", ova(t, good, regular("/etc/passwd", "disk")), "points outside the package"},
@@ -202,7 +211,8 @@ func TestArchives(t *testing.T) {
 		{"a disk that is missing", ova(t, good), "does not exist"},
 	} {
 		_, err := verify(tt.path)
-		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says) || backends.KindOf(err) != backends.KindUsage) {
+		if tt.says == "" && err != nil ||
+			tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says) || backends.KindOf(err) != backends.KindUsage) {
 			t.Errorf("%s: %v; want %q", tt.name, err, tt.says)
 		}
 	}

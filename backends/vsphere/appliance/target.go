@@ -80,8 +80,9 @@ func choose(all []candidate, n need) (candidate, error) {
 	if len(why) == 0 {
 		why = []string{"the cluster has no hosts"}
 	}
-	return best, backends.Errorf(backends.KindRefused, "", "Name a host with --host that has these port groups, or add one to the distributed switch.",
-		"no host can run the VM: %s", strings.Join(why, "; "))
+	return best,
+		backends.Errorf(backends.KindRefused, "", "Name a host with --host that has these port groups, or add one to the distributed switch.",
+			"no host can run the VM: %s", strings.Join(why, "; "))
 }
 
 // Target checks before the upload that the VM can be deployed as d requests, and returns the inventory path of its host.
@@ -186,9 +187,10 @@ func allocates(datastore string) bool {
 // space fails if a datastore has too little space for the disks.
 func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *File, d backends.Deployment) error {
 	var summary types.DatastoreSummary
-	_, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("Datastore", []types.ManagedObjectReference{store.Reference()}, "summary")}, func(o wire.Object) {
-		summary = wire.Value[types.DatastoreSummary](o, "summary")
-	})
+	_, err := conn.Retrieve(ctx,
+		[]types.PropertyFilterSpec{wire.Of("Datastore", []types.ManagedObjectReference{store.Reference()}, "summary")}, func(o wire.Object) {
+			summary = wire.Value[types.DatastoreSummary](o, "summary")
+		})
 	wanted := f.Bytes
 	if d.Disk != "thin" && allocates(summary.Type) {
 		wanted = max(wanted, f.DiskBytes)

@@ -9,7 +9,8 @@ import (
 
 func TestChoosesAHostThatFits(t *testing.T) {
 	n := need{groups: []string{"VM Network", "RDMA-PG"}, datastore: "ds-1", memory: 32 << 30}
-	fits := candidate{name: "esx-01", connected: true, networks: []string{"VM Network", "RDMA-PG"}, datastores: []string{"ds-1"}, memory: 64 << 30, used: 32 << 30}
+	fits := candidate{name: "esx-01", connected: true, networks: []string{"VM Network", "RDMA-PG"}, datastores: []string{"ds-1"},
+		memory: 64 << 30, used: 32 << 30}
 	with := func(change func(*candidate)) candidate { c := fits; change(&c); return c }
 	emptier := with(func(c *candidate) { c.name, c.used = "esx-02", 0 })
 	if got, err := choose([]candidate{fits, emptier}, n); err != nil || got.name != "esx-02" {
@@ -33,7 +34,8 @@ func TestChoosesAHostThatFits(t *testing.T) {
 
 // TestThickDisksOnSharedStorage: datastores on which a thick disk takes its full size at once.
 func TestThickDisksOnSharedStorage(t *testing.T) {
-	for kind, want := range map[string]bool{"VMFS": true, "OTHER": true, "": true, "vsan": false, "NFS": false, "NFS41": false, "VVOL": false} {
+	for kind, want := range map[string]bool{"VMFS": true, "OTHER": true, "": true, "vsan": false, "NFS": false, "NFS41": false,
+		"VVOL": false} {
 		if got := allocates(kind); got != want {
 			t.Errorf("%q: %t, want %t", kind, got, want)
 		}

@@ -99,7 +99,8 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 		return wire.Explain(err, t.Name, "read whether its cluster has vSAN")
 	}
 	unread, left := 0, int64(0)
-	wait := backends.Poll{What: "wait until vSAN has copied everything", Target: t.Name, Limit: s.opt.bounded(s.opt.Evacuate), Every: s.opt.Look / 16, Most: s.opt.Look, Whole: true}
+	wait := backends.Poll{What: "wait until vSAN has copied everything", Target: t.Name, Limit: s.opt.bounded(s.opt.Evacuate),
+		Every: s.opt.Look / 16, Most: s.opt.Look, Whole: true}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		var err error
 		switch left, err = s.opt.Resync(ctx, t.Name); {
@@ -111,14 +112,17 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 			unread = 0
 		default:
 			if unread++; unread == wire.Tries {
-				return false, backends.Errorf(backends.KindRefused, t.Name, "Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
-					"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only complete ones: %w", what, err)
+				return false,
+					backends.Errorf(backends.KindRefused, t.Name,
+						"Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
+						"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only complete ones: %w", what, err)
 			}
 		}
 		return false, nil
 	})
 	if err == backends.ErrLate {
-		return backends.Errorf(backends.KindTransient, t.Name, "check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
+		return backends.Errorf(backends.KindTransient, t.Name,
+			"check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
 			"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only complete ones", what, left, s.opt.Evacuate)
 	}
 	return err

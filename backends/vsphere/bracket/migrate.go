@@ -144,7 +144,8 @@ func (e *evacuation) leavers(ctx context.Context, vms []place.Ref) ([]*leaver, e
 		return nil, nil
 	}
 	var out []*leaver
-	_, err = e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", vms, "name", "runtime.powerState", "datastore", "network",
+	_, err = e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", vms, "name", "runtime.powerState", "datastore",
+		"network",
 		"config.managedBy", "config.hardware.memoryMB", "summary.quickStats.overallCpuUsage")}, func(o wire.Object) {
 		name := backends.DisplayName(wire.Value[string](o, "name"))
 		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn ||

@@ -88,7 +88,8 @@ func (o order) underWay(ctx context.Context) []types.ManagedObjectReference {
 	for _, task := range wire.Value[types.ArrayOfManagedObjectReference](m, "recentTask").ManagedObjectReference {
 		t, err := o.conn.One(ctx, task, "info.descriptionId", "info.state")
 		state := wire.Value[types.TaskInfoState](t, "info.state")
-		if err == nil && wire.Value[string](t, "info.descriptionId") == o.op && (state == types.TaskInfoStateQueued || state == types.TaskInfoStateRunning) {
+		if err == nil && wire.Value[string](t, "info.descriptionId") == o.op &&
+			(state == types.TaskInfoStateQueued || state == types.TaskInfoStateRunning) {
 			out = append(out, task)
 		}
 	}

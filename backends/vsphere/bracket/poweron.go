@@ -53,7 +53,8 @@ func (b vmPower) examine(ctx context.Context, vm place.Ref) failedVM {
 // diagnose adds cause and remedy to the fault of a VM that did not start, or that powered off again. Unknown faults are left as
 // vCenter reports them.
 func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
-	if kind := backends.KindOf(wire.Explain(err, "", "")); kind == backends.KindUnreachable || kind == backends.KindAuth || kind == backends.KindTransient || ctx.Err() != nil {
+	if kind := backends.KindOf(wire.Explain(err, "", "")); kind == backends.KindUnreachable || kind == backends.KindAuth ||
+		kind == backends.KindTransient || ctx.Err() != nil {
 		return err
 	}
 	if known, is := explainPowerOn(err); is {
@@ -68,11 +69,13 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 		}
 		if hint := p.remedy(f); hint != "" {
 			cause := strings.TrimSuffix(*f.Cause, ".")
-			return backends.Errorf(backends.KindPermanent, "", hint, "%s%s (%s)", strings.ToLower(cause[:1]), cause[1:], strings.TrimPrefix(strings.TrimSpace(text), "power the VM on: "))
+			return backends.Errorf(backends.KindPermanent, "", hint, "%s%s (%s)", strings.ToLower(cause[:1]), cause[1:],
+				strings.TrimPrefix(strings.TrimSpace(text), "power the VM on: "))
 		}
 	}
 	if p.logErr != nil && strings.Contains(text, "DevicePowerOn") {
-		return backends.Errorf(backends.KindPermanent, "", "look at vmware.log in the VM's folder: rdma-setup parse vsphere_error reads it", "%s (its vmware.log could not be read: %v)", text, p.logErr)
+		return backends.Errorf(backends.KindPermanent, "", "look at vmware.log in the VM's folder: rdma-setup parse vsphere_error reads it",
+			"%s (its vmware.log could not be read: %v)", text, p.logErr)
 	}
 	return err
 }
@@ -101,12 +104,15 @@ func (p failedVM) remedy(f transcript.Failure) string {
 			return bios
 		}
 		if kb, ok := f.Keys["kb_needed"].(*int64); ok && kb != nil {
-			return fmt.Sprintf("set pciPassthru.64bitMMIOSizeGB to %d at least (gpudirect.mmio kb, KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS",
+			return fmt.Sprintf(
+				"set pciPassthru.64bitMMIOSizeGB to %d at least (gpudirect.mmio kb, KB 323402); where that is set, switch \"Above 4G decoding\" on "+
+					"in the host's BIOS",
 				1<<bits.Len64(uint64(*kb>>20)))
 		}
 		return "set gpudirect.mmio to kb (KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS"
 	case transcript.NotPassthroughDevice:
-		return "enable passthrough of " + device + " on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the " +
+		return "enable passthrough of " + device +
+			" on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the " +
 			"host's kernel settings (HPE a00121002) and reboot"
 	case transcript.DeviceIDMismatch:
 		return "take " + device + " out of the VM and add it again: cards were moved, or the VM was"

@@ -138,7 +138,8 @@ func (b reboot) Happened(ctx context.Context, t backends.Ref, leave backends.Val
 		return false, err
 	}
 	h, err := b.host(ctx, t)
-	return err == nil && h.connection == types.HostSystemConnectionStateConnected && before.over(h, false), wire.Explain(err, t.Name, "read the host's boot time")
+	return err == nil && h.connection == types.HostSystemConnectionStateConnected && before.over(h, false),
+		wire.Explain(err, t.Name, "read the host's boot time")
 }
 
 // Abort ends maintenance mode without a reboot if the host was not in it before.

@@ -26,27 +26,30 @@ func (e *evacuation) readHosts(ctx context.Context) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	_, err = e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("HostSystem", hosts, "name", "runtime.connectionState", "runtime.inMaintenanceMode",
-		"vm", "datastore", "network", "summary.hardware.memorySize", "summary.quickStats.overallMemoryUsage",
-		"summary.hardware.cpuMhz", "summary.hardware.numCpuCores", "summary.quickStats.overallCpuUsage")}, func(o wire.Object) {
-		for _, vm := range wire.Value[types.ArrayOfManagedObjectReference](o, "vm").ManagedObjectReference {
-			e.at[vm] = o.Ref
-		}
-		if h := stateOf(o.Ref, o); o.Ref == e.host || e.leaving.has(o.Ref) || h.connection != types.HostSystemConnectionStateConnected || h.maintenance {
-			return
-		}
-		h := &refuge{
-			ref: o.Ref, name: wire.Value[string](o, "name"),
-			datastores: wire.Value[types.ArrayOfManagedObjectReference](o, "datastore").ManagedObjectReference,
-			networks:   wire.Value[types.ArrayOfManagedObjectReference](o, "network").ManagedObjectReference,
-			freeMB:     wire.Value[int64](o, "summary.hardware.memorySize")>>20 - int64(wire.Value[int32](o, "summary.quickStats.overallMemoryUsage")),
-			freeMHz:    math.MaxInt64,
-		}
-		if mhz := int64(wire.Value[int32](o, "summary.hardware.cpuMhz")) * int64(wire.Value[int16](o, "summary.hardware.numCpuCores")); mhz > 0 {
-			h.freeMHz = mhz - int64(wire.Value[int32](o, "summary.quickStats.overallCpuUsage"))
-		}
-		e.refuges = append(e.refuges, h)
-	})
+	_, err = e.conn.Retrieve(ctx,
+		[]types.PropertyFilterSpec{wire.Of("HostSystem", hosts, "name", "runtime.connectionState", "runtime.inMaintenanceMode",
+			"vm", "datastore", "network", "summary.hardware.memorySize", "summary.quickStats.overallMemoryUsage",
+			"summary.hardware.cpuMhz", "summary.hardware.numCpuCores", "summary.quickStats.overallCpuUsage")}, func(o wire.Object) {
+			for _, vm := range wire.Value[types.ArrayOfManagedObjectReference](o, "vm").ManagedObjectReference {
+				e.at[vm] = o.Ref
+			}
+			if h := stateOf(o.Ref, o); o.Ref == e.host || e.leaving.has(o.Ref) || h.connection != types.HostSystemConnectionStateConnected ||
+				h.maintenance {
+				return
+			}
+			h := &refuge{
+				ref: o.Ref, name: wire.Value[string](o, "name"),
+				datastores: wire.Value[types.ArrayOfManagedObjectReference](o, "datastore").ManagedObjectReference,
+				networks:   wire.Value[types.ArrayOfManagedObjectReference](o, "network").ManagedObjectReference,
+				freeMB: wire.Value[int64](o, "summary.hardware.memorySize")>>20 - int64(wire.Value[int32](o,
+					"summary.quickStats.overallMemoryUsage")),
+				freeMHz: math.MaxInt64,
+			}
+			if mhz := int64(wire.Value[int32](o, "summary.hardware.cpuMhz")) * int64(wire.Value[int16](o, "summary.hardware.numCpuCores")); mhz > 0 {
+				h.freeMHz = mhz - int64(wire.Value[int32](o, "summary.quickStats.overallCpuUsage"))
+			}
+			e.refuges = append(e.refuges, h)
+		})
 	slices.SortFunc(e.refuges, func(a, b *refuge) int { return strings.Compare(a.name, b.name) })
 	if err != nil {
 		return err
@@ -67,7 +70,8 @@ func (e *evacuation) forgetOff(ctx context.Context) error {
 		return nil
 	}
 	_, err := e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", vms, "runtime.powerState")}, func(o wire.Object) {
-		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn && !e.leaving.isOff(o.Ref) {
+		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn &&
+			!e.leaving.isOff(o.Ref) {
 			delete(e.at, o.Ref)
 		}
 	})
@@ -233,7 +237,8 @@ func (e *evacuation) recommended(ctx context.Context, vm *leaver, fit []*refuge)
 	if !e.drs || len(fit) < 2 {
 		return nil
 	}
-	spec := types.PlacementSpec{Vm: &vm.ref, PlacementType: string(types.PlacementSpecPlacementTypeRelocate), Datastores: vm.datastores, Rules: e.rules,
+	spec := types.PlacementSpec{Vm: &vm.ref, PlacementType: string(types.PlacementSpecPlacementTypeRelocate), Datastores: vm.datastores,
+		Rules:                     e.rules,
 		DisallowPrerequisiteMoves: types.NewBool(true)}
 	for _, h := range fit {
 		spec.Hosts = append(spec.Hosts, h.ref)

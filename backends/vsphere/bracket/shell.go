@@ -48,7 +48,8 @@ func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
 		return v, err
 	}
 	if v.parts.ServiceSystem == nil {
-		return v, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer its services now")
+		return v, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter",
+			"the host does not offer its services now")
 	}
 	o, err := b.conn.One(ctx, ref, "config.service.service", "config.firewall.ruleset", "config.lockdownMode")
 	if err != nil {
@@ -75,7 +76,8 @@ func (b shell) fresh(ctx context.Context, t backends.Ref) (shellView, error) {
 	if err != nil {
 		return v, err
 	}
-	if _, err := methods.RefreshServices(ctx, b.conn.VIM(), &types.RefreshServices{This: *v.parts.ServiceSystem}); err != nil && wire.FaultOf(err) == nil {
+	if _, err := methods.RefreshServices(ctx, b.conn.VIM(), &types.RefreshServices{This: *v.parts.ServiceSystem}); err != nil &&
+		wire.FaultOf(err) == nil {
 		return v, err
 	}
 	return b.view(ctx, t)
@@ -163,11 +165,13 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 		}
 	}
 	if unread != "" {
-		return backends.Errorf(backends.KindRefused, t.Name, "give the account Global.Settings (rdma-setup generate role), or take the host out of lockdown mode for this run",
+		return backends.Errorf(backends.KindRefused, t.Name,
+			"give the account Global.Settings (rdma-setup generate role), or take the host out of lockdown mode for this run",
 			"the host is in %s lockdown mode, and whether %s may log in by SSH is not known: %s", mode, user, unread)
 	}
 	return backends.Errorf(backends.KindRefused, t.Name,
-		"take the host out of lockdown mode for this run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+		"take the host out of lockdown mode for this run, or make "+user+
+			" one of its exception users (host, Configure, Security Profile); this program changes neither",
 		"the host is in %s lockdown mode and %s is not one of its exception users, so it cannot log in by SSH", mode, user)
 }
 

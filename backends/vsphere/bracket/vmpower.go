@@ -47,7 +47,8 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	case types.VirtualMachinePowerStatePoweredOff:
 		return nil
 	case types.VirtualMachinePowerStateSuspended:
-		return backends.Errorf(backends.KindRefused, t.Name, "resume the VM or power it off first", "the VM is suspended, and what its guest holds in memory would be lost")
+		return backends.Errorf(backends.KindRefused, t.Name, "resume the VM or power it off first",
+			"the VM is suspended, and what its guest holds in memory would be lost")
 	}
 	b.leaving.shut(vm, true)
 	refuse := func(hint, why string) error {
@@ -85,7 +86,8 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 	})
 	if errors.Is(err, errLate) {
-		return refuse("look at the guest's console; shut it down yourself, then resume", "it was asked, but is still running after "+b.opt.Shutdown.String())
+		return refuse("look at the guest's console; shut it down yourself, then resume",
+			"it was asked, but is still running after "+b.opt.Shutdown.String())
 	}
 	if err == nil {
 		progress.Report(100)
@@ -98,7 +100,8 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 // vSphere Web Services API is the time of the power-on, by the clock of its host).
 func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 	o, err := b.conn.One(ctx, vm, "runtime.bootTime", "guest.toolsVersionStatus2")
-	if err != nil || wire.Value[string](o, "guest.toolsVersionStatus2") == string(types.VirtualMachineToolsVersionStatusGuestToolsNotInstalled) {
+	if err != nil ||
+		wire.Value[string](o, "guest.toolsVersionStatus2") == string(types.VirtualMachineToolsVersionStatusGuestToolsNotInstalled) {
 		return false, err
 	}
 	now, err := methods.GetCurrentTime(ctx, b.conn.VIM())
@@ -152,14 +155,16 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 		}
 	}
 	if errors.Is(err, errLate) {
-		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then resume", "the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
+		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then resume",
+			"the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
 	}
 	return wire.Explain(err, t.Name, "wait for VMware Tools")
 }
 
 func offAgain(vm string) error {
-	return backends.Errorf(backends.KindPermanent, vm, "look at the VM's vmware.log; where it says \"failed to register interrupt\", the host is out of interrupt vectors: "+
-		"reduce the number of VFs in use on it", "power the VM on: it went off again by itself")
+	return backends.Errorf(backends.KindPermanent, vm,
+		"look at the VM's vmware.log; where it says \"failed to register interrupt\", the host is out of interrupt vectors: "+
+			"reduce the number of VFs in use on it", "power the VM on: it went off again by itself")
 }
 
 // OffAgain waits until a VM that was powered on is off, and then returns an error; nil if ctx ends first.
@@ -197,7 +202,9 @@ func isOff(o wire.Object) bool {
 
 // refusals maps messages of hosts on which a VM with passed-through devices does not start to remedies.
 var refusals = []struct{ mark, hint string }{
-	{"No SR-IOV virtual function", "compare the VFs of the host with max_vfs by PCI order (a card added or removed shifts them, KB 309346): rdma-setup check; or move the VM"},
+	{"No SR-IOV virtual function",
+		"compare the VFs of the host with max_vfs by PCI order (a card added or removed shifts them, KB 309346): rdma-setup check; or " +
+			"move the VM"},
 	{"sched.mem.min", "reserve all guest memory of the VM"},
 	{"sched.cpu.min", "reserve the VM's CPUs in full, or set its latency sensitivity back to normal"},
 	{"Out of interrupt vectors", "reduce the number of VFs in use on this host"},
@@ -227,7 +234,8 @@ func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Pr
 		}
 	}
 	if context.Cause(ctx) == errLate {
-		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page", "it is not on after %s", b.opt.PowerOn.Round(time.Second))
+		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page",
+			"it is not on after %s", b.opt.PowerOn.Round(time.Second))
 	}
 	return err
 }

@@ -218,7 +218,8 @@ const editLimit = 15 * time.Minute
 func (m *Images) serve(ctx context.Context, file string) (location string, stop func(), err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", nil, backends.Errorf(backends.KindRefused, "", "name a file of this computer under sriov.components", "read the offline bundle: %w", err)
+		return "", nil, backends.Errorf(backends.KindRefused, "", "name a file of this computer under sriov.components",
+			"read the offline bundle: %w", err)
 	}
 	info, err := f.Stat()
 	var here net.IP
@@ -231,16 +232,18 @@ func (m *Images) serve(ctx context.Context, file string) (location string, stop 
 	}
 	if err != nil {
 		_ = f.Close() // it was only read
-		return "", nil, backends.Errorf(backends.KindRefused, "", "import the file: Lifecycle Manager, Actions, Import Updates; then resume", "serve %s to vCenter: %w", file, err)
+		return "", nil, backends.Errorf(backends.KindRefused, "", "import the file: Lifecycle Manager, Actions, Import Updates; then resume",
+			"serve %s to vCenter: %w", file, err)
 	}
 	at := &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/" + rand.Text() + "/" + filepath.Base(file)}
-	srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != at.Path {
-			http.NotFound(w, r)
-			return
-		}
-		http.ServeContent(w, r, filepath.Base(file), info.ModTime(), io.NewSectionReader(f, 0, info.Size()))
-	})}
+	srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != at.Path {
+				http.NotFound(w, r)
+				return
+			}
+			http.ServeContent(w, r, filepath.Base(file), info.ModTime(), io.NewSectionReader(f, 0, info.Size()))
+		})}
 	go func() { _ = srv.Serve(l) }() // ends when it is closed
 	return at.String(), func() {
 		_ = srv.Close()

@@ -41,7 +41,8 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	case err != nil:
 		return err
 	case valueOf(image, t.Name) != to:
-		return backends.Errorf(backends.KindConflict, "", "see who edits the image of the cluster, then plan again", "the image has %s of %s, not %s", valueOf(image, t.Name), t.Name, to)
+		return backends.Errorf(backends.KindConflict, "", "see who edits the image of the cluster, then plan again",
+			"the image has %s of %s, not %s", valueOf(image, t.Name), t.Name, to)
 	case !wire.Value[bool](o, "runtime.inMaintenanceMode"):
 		return backends.Errorf(backends.KindRefused, "", "resume: the host is emptied first", "the host is not in maintenance mode")
 	}
@@ -50,7 +51,8 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		return err
 	}
 	if apply.Power != KeepPower {
-		return backends.Errorf(backends.KindRefused, "", "set the remediation settings of the cluster to leave the power state of VMs unchanged, then resume",
+		return backends.Errorf(backends.KindRefused, "",
+			"set the remediation settings of the cluster to leave the power state of VMs unchanged, then resume",
 			"remediation would change the power state of VMs (%s)", apply.Power)
 	}
 	progress.Report(5)
@@ -60,7 +62,8 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		// Another operation may be the remediation that an earlier run started: the host is read again afterwards.
 		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
 		if backends.KindOf(err) == backends.KindUnreachable && time.Now().After(until) {
-			return backends.Errorf(backends.KindUnreachable, "", "look at the host's console, and at the remediation in vCenter; resume when it has ended",
+			return backends.Errorf(backends.KindUnreachable, "",
+				"look at the host's console, and at the remediation in vCenter; resume when it has ended",
 				"its remediation has not ended within %s: the host may not have come back from its reboot", RemediationLimit)
 		}
 		if err != nil && !busy && !wire.IsREST(err, "ALREADY_IN_DESIRED_STATE") {

@@ -152,7 +152,8 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	}
 	after, err := s.components(ctx, software(cluster))
 	if err == nil && after[t.Name] != version {
-		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it", "it was committed, but reads back as %q", after[t.Name])
+		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it",
+			"it was committed, but reads back as %q", after[t.Name])
 	}
 	return err
 }
@@ -179,7 +180,8 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 		for _, e := range said.Errors {
 			list = append(list, e.Message)
 		}
-		return backends.Errorf(backends.KindRefused, "", "choose components that fit the base image and each other, then plan again", "the image would not be valid: %s", wire.Sentences(list))
+		return backends.Errorf(backends.KindRefused, "", "choose components that fit the base image and each other, then plan again",
+			"the image would not be valid: %s", wire.Sentences(list))
 	}
 	progress.Report(50)
 	var scan struct {
@@ -189,8 +191,9 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 		return fmt.Errorf("scan the hosts against the draft: %w", err)
 	}
 	if len(scan.Incompatible) > 0 {
-		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance", "%d host(s) of the cluster are "+
-			"incompatible with the image", len(scan.Incompatible))
+		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance",
+			"%d host(s) of the cluster are "+
+				"incompatible with the image", len(scan.Incompatible))
 	}
 	progress.Report(80)
 	spec := clusters.SettingsClustersSoftwareDraftsCommitSpec{Message: "rdma-setup: " + what}
@@ -203,7 +206,8 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 
 // noDraft fails if a change is needed and someone else is editing the image. A draft of this account that contains only this
 // change was left by an interrupted run, and is deleted.
-func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, img *backends.ClusterImage, ids []string, needed bool) error {
+func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, img *backends.ClusterImage, ids []string,
+	needed bool) error {
 	for i, d := range img.Drafts {
 		if !img.Left(d, t.Name) {
 			if !needed {
@@ -212,7 +216,8 @@ func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.R
 			return backends.Errorf(backends.KindRefused, "", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then resume",
 				"%s edits the image; that draft stays as it is", d.Owner)
 		}
-		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+ids[i], nil, nil); err != nil && !wire.IsREST(err, "NOT_FOUND") {
+		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+ids[i], nil, nil); err != nil &&
+			!wire.IsREST(err, "NOT_FOUND") {
 			return err
 		}
 	}
@@ -233,7 +238,8 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 		return ok && c.Name == name && c.Version == version
 	})
 	if i < 0 {
-		return backends.Errorf(backends.KindRefused, "", "name its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
+		return backends.Errorf(backends.KindRefused, "",
+			"name its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
 			"no depot of vCenter has %s %s", name, version)
 	}
 	from := locations[i]
@@ -245,20 +251,23 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 		defer stop()
 		from = url
 	}
-	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: from, Description: "rdma-setup: " + name + " " + version}
+	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: from,
+		Description: "rdma-setup: " + name + " " + version}
 	// An import that an earlier run started makes a second one fail, and may have finished by now.
 	failed := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil)
 	has, err = s.offered(ctx)
 	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {
 		if from != locations[i] {
-			return backends.Errorf(backends.KindRefused, "", "let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then resume",
+			return backends.Errorf(backends.KindRefused, "",
+				"let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then resume",
 				"import %s, which vCenter was to fetch at %s: %w", locations[i], from, failed)
 		}
 		return fmt.Errorf("import %s: %w", locations[i], failed)
 	}
 	if err == nil && !slices.Contains(has[name], version) {
-		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did", "%s does not hold %s %s; vCenter "+
-			"has versions %v of it", locations[i], name, version, has[name])
+		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did",
+			"%s does not hold %s %s; vCenter "+
+				"has versions %v of it", locations[i], name, version, has[name])
 	}
 	return err
 }

@@ -215,7 +215,8 @@ func (x *Index) Find(t backends.Ref) (ref Ref, ok bool, err error) {
 }
 
 func noSuch(t backends.Ref) error {
-	return backends.Errorf(backends.KindRefused, t.Name, "list the names with: rdma-setup discover", "%s", fmt.Sprintf("there is no %s of that name in vCenter", word(t.Type)))
+	return backends.Errorf(backends.KindRefused, t.Name, "list the names with: rdma-setup discover", "%s",
+		fmt.Sprintf("there is no %s of that name in vCenter", word(t.Type)))
 }
 
 func word(t backends.TargetType) string {

@@ -39,7 +39,8 @@ func (p *Places) Adopt(index *Index) {
 	defer p.mu.Unlock()
 	p.index = index
 	now := time.Now()
-	for _, t := range []backends.TargetType{backends.TypeHost, backends.TypeVM, backends.TypeSwitch, backends.TypePortGroup, backends.TypeCluster, backends.TypeDatacenter} {
+	for _, t := range []backends.TargetType{backends.TypeHost, backends.TypeVM, backends.TypeSwitch, backends.TypePortGroup,
+		backends.TypeCluster, backends.TypeDatacenter} {
 		p.read[t] = now
 	}
 }
@@ -253,7 +254,8 @@ func (p *Places) Part(ctx context.Context, t backends.Ref, pick func(types.HostC
 	if found := pick(parts); found != nil {
 		return host, *found, nil
 	}
-	return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer this now")
+	return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter",
+		"the host does not offer this now")
 }
 
 func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
@@ -291,11 +293,14 @@ func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	case len(refs) == 1:
 		return refs[0], nil
 	case len(refs) == 0:
-		return Ref{}, backends.Errorf(backends.KindRefused, name, "list the names with: rdma-setup discover", "there is no such datacenter in vCenter")
+		return Ref{}, backends.Errorf(backends.KindRefused, name, "list the names with: rdma-setup discover",
+			"there is no such datacenter in vCenter")
 	case name == "":
-		return Ref{}, backends.Errorf(backends.KindRefused, "", "name one under hosts.datacenter", "there are %d datacenters in vCenter", len(refs))
+		return Ref{}, backends.Errorf(backends.KindRefused, "", "name one under hosts.datacenter", "there are %d datacenters in vCenter",
+			len(refs))
 	}
-	return Ref{}, backends.Errorf(backends.KindRefused, name, "use the inventory path instead of the name", "the datacenter's name is ambiguous")
+	return Ref{}, backends.Errorf(backends.KindRefused, name, "use the inventory path instead of the name",
+		"the datacenter's name is ambiguous")
 }
 
 // Expire makes the next lookup of an unknown target of a type read it again.

@@ -100,7 +100,8 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		return err
 	}
 	if want.Switch != "" && want.Switch != net.dvs {
-		return backends.Errorf(backends.KindRefused, "", "choose the port group by its inventory path", "the port group %s is on %s, not on %s", a.Name, net.dvs, want.Switch)
+		return backends.Errorf(backends.KindRefused, "", "choose the port group by its inventory path", "the port group %s is on %s, not on %s",
+			a.Name, net.dvs, want.Switch)
 	}
 	if exists && is.Type == want.Type {
 		if err := s.complete(ctx, old, v, want); err != nil {
@@ -184,7 +185,8 @@ func automatic(old *types.VirtualSriovEthernetCardSriovBackingInfo) *types.Virtu
 	if old == nil {
 		return nil
 	}
-	return &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: survey.AutomaticPF + "0000:00:00.0"}}
+	return &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
+		Id: survey.AutomaticPF + "0000:00:00.0"}}
 }
 
 // physicalFunction returns the description of a PF from the VM's host, because its system id can only be read there.
@@ -200,10 +202,12 @@ func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (
 		if strings.EqualFold(dev.Id, pf) {
 			return &types.VirtualPCIPassthroughDeviceBackingInfo{
 				VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: dev.DeviceName},
-				Id:                             dev.Id, DeviceId: fmt.Sprintf("0x%x", uint16(dev.DeviceId)), SystemId: o.SystemId, VendorId: dev.VendorId,
+				Id:                             dev.Id, DeviceId: fmt.Sprintf("0x%x", uint16(dev.DeviceId)), SystemId: o.SystemId,
+				VendorId: dev.VendorId,
 			}, nil
 		}
 	}
 	slices.Sort(offered)
-	return nil, backends.Errorf(backends.KindPermanent, "", "enable VFs on it, or name one of: "+strings.Join(offered, ", "), "the VM's host offers no VFs on %s", pf)
+	return nil, backends.Errorf(backends.KindPermanent, "", "enable VFs on it, or name one of: "+strings.Join(offered, ", "),
+		"the VM's host offers no VFs on %s", pf)
 }

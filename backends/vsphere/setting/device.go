@@ -55,7 +55,8 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 		switch b := p.Backing.(type) {
 		case *types.VirtualPCIPassthroughDeviceBackingInfo:
 			if strings.EqualFold(b.Id, pci) {
-				return d, backends.ValueOf(backends.DeviceSpec{Backing: backends.FixedBacking, Vendor: survey.Hex(b.VendorId), Device: survey.PaddedHex(b.DeviceId)}), nil
+				return d, backends.ValueOf(backends.DeviceSpec{Backing: backends.FixedBacking, Vendor: survey.Hex(b.VendorId),
+					Device: survey.PaddedHex(b.DeviceId)}), nil
 			}
 		case *types.VirtualPCIPassthroughDynamicBackingInfo:
 			if strings.EqualFold(b.AssignedId, pci) && len(b.AllowedDevice) > 0 {
@@ -84,7 +85,8 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 
 func dynamicSpec(b *types.VirtualPCIPassthroughDynamicBackingInfo) backends.Value {
 	a := b.AllowedDevice[0]
-	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: survey.Hex(int16(a.VendorId)), Device: survey.Hex(int16(a.DeviceId))})
+	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: survey.Hex(int16(a.VendorId)),
+		Device: survey.Hex(int16(a.DeviceId))})
 }
 
 // make reads the model of the device at a PCI address of the VM's host.
@@ -149,7 +151,8 @@ func (s *vmSetter) offered(ctx context.Context, v *vmView) (*types.ConfigTarget,
 }
 
 // fixed returns the description of a device from the VM's host, because its system id can only be read there.
-func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
+func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string,
+	want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
 	target, err := s.offered(ctx, v)
 	if err != nil {
 		return nil, err
@@ -163,7 +166,8 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backen
 			continue
 		}
 		if is := survey.Hex(dev.VendorId) + ":" + survey.Hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
-			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
+			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state",
+				"the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
 		}
 		return &types.VirtualPCIPassthroughDeviceBackingInfo{
 			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: dev.DeviceName},
@@ -171,8 +175,10 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backen
 		}, nil
 	}
 	slices.Sort(offered)
-	return nil, backends.Errorf(backends.KindPermanent, "", "enable its passthrough on the host (and reboot where the host asks for it); passed through are: "+strings.Join(offered, ", "),
-		"the VM's host does not pass %s through", pci)
+	return nil,
+		backends.Errorf(backends.KindPermanent, "",
+			"enable its passthrough on the host (and reboot where the host asks for it); passed through are: "+strings.Join(offered, ", "),
+			"the VM's host does not pass %s through", pci)
 }
 
 // twins refuses several dynamic devices of one model: before the VM is powered on they cannot be distinguished.
@@ -193,13 +199,15 @@ func twins(as []backends.Assignment) error {
 }
 
 // dynamic requests a device of the model at the address.
-func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDynamicBackingInfo, error) {
+func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string,
+	want backends.DeviceSpec) (*types.VirtualPCIPassthroughDynamicBackingInfo, error) {
 	is, err := s.make(ctx, v, pci)
 	if err != nil {
 		return nil, err
 	}
 	if id := survey.Hex(int16(is.VendorId)) + ":" + survey.Hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
-		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, id, want.Vendor, want.Device)
+		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s",
+			pci, id, want.Vendor, want.Device)
 	}
 	return &types.VirtualPCIPassthroughDynamicBackingInfo{AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{is}}, nil
 }

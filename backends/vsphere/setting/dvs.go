@@ -67,7 +67,8 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 }
 
 // create creates a DVS with everything that CreateDVS_Task accepts; the mark in its description identifies it later.
-func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.SwitchSpec, progress backends.Progress) (*switchView, error) {
+func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.SwitchSpec,
+	progress backends.Progress) (*switchView, error) {
 	folder, err := s.networkFolder(ctx, want.Datacenter)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,8 @@ func (s switchSetter) change(ctx context.Context, v *switchView, want backends.S
 		}
 	}
 	if v.spec.NIOC != want.NIOC {
-		_, err := methods.EnableNetworkResourceManagement(ctx, s.conn.VIM(), &types.EnableNetworkResourceManagement{This: v.ref, Enable: want.NIOC})
+		_, err := methods.EnableNetworkResourceManagement(ctx, s.conn.VIM(), &types.EnableNetworkResourceManagement{This: v.ref,
+			Enable: want.NIOC})
 		return err
 	}
 	return nil

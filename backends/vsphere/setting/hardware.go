@@ -33,7 +33,8 @@ func (s hardwareSetter) version(ctx context.Context, vm place.Ref) (version int,
 	if err != nil {
 		return 0, "", err
 	}
-	return survey.HardwareVersion(wire.Value[string](o, "config.version")), wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"), nil
+	return survey.HardwareVersion(wire.Value[string](o, "config.version")),
+		wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"), nil
 }
 
 // Set upgrades a VM that is off. A version is never lowered.
@@ -62,13 +63,15 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		case power != types.VirtualMachinePowerStatePoweredOff:
 			return errNotOff(power)
 		}
-		_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.UpgradeVM_Task, &types.UpgradeVM_Task{This: vm, Version: fmt.Sprintf("vmx-%02d", want)}))
+		_, err = s.run(ctx, progress,
+			wire.Starts(s.conn, methods.UpgradeVM_Task, &types.UpgradeVM_Task{This: vm, Version: fmt.Sprintf("vmx-%02d", want)}))
 		return err
 	})
 }
 
 func errNotOff(power types.VirtualMachinePowerState) error {
-	return backends.Errorf(backends.KindPermanent, "", "shut the VM down first", "the VM is %s, and its devices change only while it is off", words(power))
+	return backends.Errorf(backends.KindPermanent, "", "shut the VM down first", "the VM is %s, and its devices change only while it is off",
+		words(power))
 }
 
 func words(power types.VirtualMachinePowerState) string {

@@ -203,7 +203,8 @@ func (s firewallSetter) controllable(ctx context.Context, err error, system plac
 		return err
 	}
 	if set, rerr := s.ruleset(ctx, system, key); rerr == nil && set.UserControllable != nil && !*set.UserControllable {
-		return backends.Errorf(backends.KindPermanent, "", "enable the service that owns the ruleset; ESXi opens it then", "ESXi controls this ruleset itself: %w", err)
+		return backends.Errorf(backends.KindPermanent, "", "enable the service that owns the ruleset; ESXi opens it then",
+			"ESXi controls this ruleset itself: %w", err)
 	}
 	return err
 }

@@ -74,9 +74,11 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 		case len(pending) == 0:
 			return errs
 		case v == nil:
-			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the distributed switch %s does not exist", dvs))
+			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state",
+				"the distributed switch %s does not exist", dvs))
 		case try > wire.Tries:
-			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but reads back differently"))
+			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter",
+				"it was accepted, but reads back differently"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
 			continue // the next iteration reads it back
@@ -114,7 +116,8 @@ func (s memberSetter) what(a backends.Assignment) string {
 	return "put its pNIC on the distributed switch " + a.Name
 }
 
-func (s memberSetter) reconfigure(ctx context.Context, v *switchView, as []backends.Assignment, hosts []place.Ref, pending []int, progress backends.Progress) error {
+func (s memberSetter) reconfigure(ctx context.Context, v *switchView, as []backends.Assignment, hosts []place.Ref, pending []int,
+	progress backends.Progress) error {
 	spec := &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: v.version}}
 	for _, i := range pending {
 		member, err := memberSpec(v, hosts[i], as[i])
@@ -196,7 +199,8 @@ func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backen
 		case missing == "":
 			return backends.ValueOf(want), nil
 		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that just came back may not have reported all of its pNICs
-			return to, backends.Errorf(backends.KindPermanent, t.Target.Name, "Look at the host's console and at the settings of the card's firmware; then run rdma-setup resume.",
+			return to, backends.Errorf(backends.KindPermanent, t.Target.Name,
+				"Look at the host's console and at the settings of the card's firmware; then run rdma-setup resume.",
 				"the PCI function %s is still no pNIC after the reboot", missing)
 		}
 	}

@@ -127,13 +127,15 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 			return s.create(ctx, t.Target, dvs, want, progress)
 		}
 		if v.spec.Switch != want.Switch {
-			return backends.Errorf(backends.KindRefused, name, "choose another name for the port group", "a port group of that name exists on %s", v.spec.Switch)
+			return backends.Errorf(backends.KindRefused, name, "choose another name for the port group", "a port group of that name exists on %s",
+				v.spec.Switch)
 		}
 		return s.change(ctx, v, dvs, want, progress)
 	})
 }
 
-func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView, want backends.PortGroupSpec, progress backends.Progress) error {
+func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView, want backends.PortGroupSpec,
+	progress backends.Progress) error {
 	port, err := portSetting(nil, dvs, want)
 	if err != nil {
 		return err
@@ -148,7 +150,8 @@ func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView
 	return err
 }
 
-func (s groupSetter) change(ctx context.Context, v *groupView, dvs *switchView, want backends.PortGroupSpec, progress backends.Progress) error {
+func (s groupSetter) change(ctx context.Context, v *groupView, dvs *switchView, want backends.PortGroupSpec,
+	progress backends.Progress) error {
 	spec := types.DVPortgroupConfigSpec{ConfigVersion: v.version}
 	if v.spec.Binding != binding(want) {
 		spec.Type = binding(want)
@@ -163,7 +166,8 @@ func (s groupSetter) change(ctx context.Context, v *groupView, dvs *switchView, 
 	if spec.Type == "" && port == nil {
 		return nil
 	}
-	_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.ReconfigureDVPortgroup_Task, &types.ReconfigureDVPortgroup_Task{This: v.ref, Spec: spec}))
+	_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.ReconfigureDVPortgroup_Task,
+		&types.ReconfigureDVPortgroup_Task{This: v.ref, Spec: spec}))
 	return err
 }
 
@@ -189,7 +193,8 @@ func portSetting(is *backends.PortGroupSpec, dvs *switchView, want backends.Port
 		for _, u := range active {
 			name, standby := strings.CutSuffix(u, standbyMark)
 			if !slices.Contains(dvs.uplinks, name) {
-				return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(dvs.uplinks, ", "), "the distributed switch %s has no uplink %q", want.Switch, name)
+				return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(dvs.uplinks, ", "),
+					"the distributed switch %s has no uplink %q", want.Switch, name)
 			}
 			if standby {
 				order.StandbyUplinkPort = append(order.StandbyUplinkPort, name)

@@ -143,7 +143,8 @@ func (s *Settings) Grounds(ctx context.Context, t backends.Ref) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	o, err := s.site.conn.One(ctx, ref, "config.version", "config.guestId", "config.firmware", "config.hardware.numCPU", "config.hardware.memoryMB",
+	o, err := s.site.conn.One(ctx, ref, "config.version", "config.guestId", "config.firmware", "config.hardware.numCPU",
+		"config.hardware.memoryMB",
 		"config.hardware.device", "runtime.host")
 	if err != nil {
 		return "", wire.Explain(err, t.Name, what)
@@ -160,8 +161,10 @@ func (s *Settings) Grounds(ctx context.Context, t backends.Ref) (string, error) 
 	for _, name := range slices.Sorted(maps.Keys(count)) {
 		devices = append(devices, fmt.Sprintf("%d %s", count[name], name))
 	}
-	return backends.Clean(fmt.Sprintf("vmx-%d, %s, %s, %d CPUs, %d MB, %s; on %s, ESXi %s build %s", survey.HardwareVersion(wire.Value[string](o, "config.version")),
-		wire.Value[string](o, "config.guestId"), wire.Value[string](o, "config.firmware"), wire.Value[int32](o, "config.hardware.numCPU"),
-		wire.Value[int32](o, "config.hardware.memoryMB"), strings.Join(devices, ", "),
-		wire.Value[string](host, "name"), wire.Value[string](host, "config.product.version"), wire.Value[string](host, "config.product.build"))), nil
+	return backends.Clean(fmt.Sprintf("vmx-%d, %s, %s, %d CPUs, %d MB, %s; on %s, ESXi %s build %s",
+			survey.HardwareVersion(wire.Value[string](o, "config.version")),
+			wire.Value[string](o, "config.guestId"), wire.Value[string](o, "config.firmware"), wire.Value[int32](o, "config.hardware.numCPU"),
+			wire.Value[int32](o, "config.hardware.memoryMB"), strings.Join(devices, ", "),
+			wire.Value[string](host, "name"), wire.Value[string](host, "config.product.version"), wire.Value[string](host, "config.product.build"))),
+		nil
 }

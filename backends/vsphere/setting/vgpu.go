@@ -112,13 +112,15 @@ func (s *vmSetter) deviceGroup(ctx context.Context, spec *types.VirtualMachineCo
 }
 
 // groupOf returns the devices that make up a vendor device group of a host.
-func (s *vmSetter) groupOf(ctx context.Context, host place.Ref, name string) ([]types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo, error) {
+func (s *vmSetter) groupOf(ctx context.Context, host place.Ref,
+	name string) ([]types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo, error) {
 	const path = "configManager.assignableHardwareManager"
 	o, err := s.conn.One(ctx, host, path)
 	if err != nil {
 		return nil, err
 	}
-	res, err := methods.RetrieveVendorDeviceGroupInfo(ctx, s.conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: wire.Value[place.Ref](o, path)})
+	res, err := methods.RetrieveVendorDeviceGroupInfo(ctx, s.conn.VIM(),
+		&types.RetrieveVendorDeviceGroupInfo{This: wire.Value[place.Ref](o, path)})
 	if err != nil {
 		return nil, err
 	}
@@ -130,5 +132,6 @@ func (s *vmSetter) groupOf(ctx context.Context, host place.Ref, name string) ([]
 		listed = append(listed, g.DeviceGroupName)
 	}
 	slices.Sort(listed)
-	return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(listed, ", "), "the VM's host lists no vendor device group %s with devices", name)
+	return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(listed, ", "),
+		"the VM's host lists no vendor device group %s with devices", name)
 }

@@ -41,7 +41,8 @@ type vmView struct {
 	browser  place.Ref
 }
 
-var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation",
+var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "config.hardware.device",
+	"config.memoryAllocation.reservation",
 	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
 	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
@@ -60,17 +61,20 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.
 		return nil, err
 	}
 	v := &vmView{
-		ref: vm, change: wire.Value[string](o, "config.changeVersion"), power: wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"),
+		ref: vm, change: wire.Value[string](o, "config.changeVersion"), power: wire.Value[types.VirtualMachinePowerState](o,
+			"runtime.powerState"),
 		memoryMB: int64(wire.Value[int32](o, "config.hardware.memoryMB")),
 		devices:  wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice,
 		extra:    wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue,
 		groups:   wire.Value[types.VirtualMachineVirtualDeviceGroups](o, "config.deviceGroups").DeviceGroup,
 		host:     wire.Value[place.Ref](o, "runtime.host"), browser: wire.Value[place.Ref](o, "environmentBrowser"),
 		nested: wire.Value[bool](o, "config.nestedHVEnabled"), cpuMHz: wire.Value[int64](o, "config.cpuAllocation.reservation"),
-		latency: cmp.Or(wire.Value[types.LatencySensitivitySensitivityLevel](o, "config.latencySensitivity.level"), types.LatencySensitivitySensitivityLevelNormal),
+		latency: cmp.Or(wire.Value[types.LatencySensitivitySensitivityLevel](o, "config.latencySensitivity.level"),
+			types.LatencySensitivitySensitivityLevelNormal),
 	}
 	v.memory = backends.MemorySpec{
-		Locked: wire.Value[bool](o, "config.memoryReservationLockedToMax"), ReservationMB: wire.Value[int64](o, "config.memoryAllocation.reservation"),
+		Locked:        wire.Value[bool](o, "config.memoryReservationLockedToMax"),
+		ReservationMB: wire.Value[int64](o, "config.memoryAllocation.reservation"),
 	}
 	return v, nil
 }
@@ -228,7 +232,8 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 		case v.power != types.VirtualMachinePowerStatePoweredOff:
 			return all(errNotOff(v.power))
 		case try > wire.Tries:
-			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter", "it was accepted, but reads back differently"))
+			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter",
+				"it was accepted, but reads back differently"))
 		}
 		if err = s.reconfigure(ctx, v, spec, progress); err == nil {
 			continue // the next iteration reads it back

@@ -72,7 +72,8 @@ func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 			_, err = methods.RemoveVirtualNic(ctx, s.conn.VIM(), &types.RemoveVirtualNic{This: system, Device: k.Device})
 			return err
 		case k != nil:
-			return backends.Errorf(backends.KindConflict, "", "choose another address, or remove "+k.Device, "%s has this address and is %s", k.Device, is)
+			return backends.Errorf(backends.KindConflict, "", "choose another address, or remove "+k.Device, "%s has this address and is %s",
+				k.Device, is)
 		}
 		return s.add(ctx, system, t, to)
 	})
@@ -95,9 +96,10 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 		return err
 	}
 	_, err = methods.AddVirtualNic(ctx, s.conn.VIM(), &types.AddVirtualNic{This: system, Nic: types.HostVirtualNicSpec{
-		Ip:                     &types.HostIpConfig{IpAddress: t.Name, SubnetMask: net.IP(net.CIDRMask(want.PrefixLen, 32)).String()},
-		DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: wire.Value[string](dvs, "uuid"), PortgroupKey: group.Ref.Value},
-		Mtu:                    int32(want.MTU),
+		Ip: &types.HostIpConfig{IpAddress: t.Name, SubnetMask: net.IP(net.CIDRMask(want.PrefixLen, 32)).String()},
+		DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: wire.Value[string](dvs, "uuid"),
+			PortgroupKey: group.Ref.Value},
+		Mtu: int32(want.MTU),
 	}})
 	return err
 }

@@ -27,7 +27,8 @@ func clusterOf(o wire.Object) *clusterRow {
 		return nil
 	}
 	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}, rules: config.Rule, groups: config.Group}
-	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled)}
+	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior),
+		HA: yes(config.DasConfig.Enabled)}
 	if summary, told := wire.Prop[types.ClusterComputeResourceSummary](o, "summary"); told {
 		r.cluster.EVC = &summary.CurrentEVCModeKey
 	}
@@ -146,7 +147,9 @@ func mismatchesOf(results []types.BaseHostMemberHealthCheckResult) []string {
 			}
 		case *types.VMwareDVSMtuHealthCheckResult:
 			if r.MtuMismatch || len(r.VlanNotSupportSwitchMtu) > 0 {
-				out = append(out, strings.TrimSuffix("uplink port "+r.UplinkPortKey+": MTU too small on the physical switch, VLAN "+ranges(r.VlanNotSupportSwitchMtu), ", VLAN "))
+				out = append(out,
+					strings.TrimSuffix("uplink port "+r.UplinkPortKey+": MTU too small on the physical switch, VLAN "+ranges(r.VlanNotSupportSwitchMtu),
+						", VLAN "))
 			}
 		}
 	}

@@ -31,7 +31,8 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 		}
 	}
 	for _, v := range rd.vms {
-		if scope.Wide || scope.VMs == nil || slices.Contains(scope.VMs, rd.index.Name(v.ref)) || slices.Contains(scope.VMs, rd.index.Path(v.ref)) {
+		if scope.Wide || scope.VMs == nil || slices.Contains(scope.VMs, rd.index.Name(v.ref)) ||
+			slices.Contains(scope.VMs, rd.index.Path(v.ref)) {
 			vms[v.ref] = v
 		}
 	}
@@ -196,7 +197,8 @@ func (v *vmRow) detail(o wire.Object) {
 }
 
 // askOptions reads the option individually from hosts whose properties lacked it.
-func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow, asked map[place.Ref]place.Ref) ([]backends.Gap, error) {
+func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow,
+	asked map[place.Ref]place.Ref) ([]backends.Gap, error) {
 	gaps := make(chan backends.Gap, len(asked))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)

@@ -47,7 +47,8 @@ func switchOf(o wire.Object) *switchRow {
 		if m.Config.Host == nil {
 			continue
 		}
-		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled), Interrupt: m.Config.EnsInterruptEnabled}
+		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled),
+			Interrupt: m.Config.EnsInterruptEnabled}
 		r.dvs.NSX = r.dvs.NSX || yes(m.Config.NsxSwitch)
 	}
 	for _, m := range wire.Value[types.ArrayOfHostMemberRuntimeInfo](o, "runtime.hostMemberRuntime").HostMemberRuntimeInfo {
@@ -100,7 +101,8 @@ func groupOf(o wire.Object) *groupRow {
 	if c.DistributedVirtualSwitch != nil {
 		r.dvs = *c.DistributedVirtualSwitch
 	}
-	r.group = backends.PortGroup{Key: text(o, "key"), Uplink: yes(c.Uplink), Binding: c.Type, Ports: int(c.NumPorts), Active: []string{}, VLAN: "0"}
+	r.group = backends.PortGroup{Key: text(o, "key"), Uplink: yes(c.Uplink), Binding: c.Type, Ports: int(c.NumPorts), Active: []string{},
+		VLAN: "0"}
 	if r.group.Key == "" {
 		r.group.Key = o.Ref.Value
 	}
@@ -146,7 +148,8 @@ func ranges(list []types.NumericRange) string {
 func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends.Gap {
 	list := rd.groupsOfVMs(ctx, conn)
 	hosts := map[place.Ref]*hostRow{}
-	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"configManager.assignableHardwareManager"}}}}
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"configManager.assignableHardwareManager"}}}}
 	for _, h := range rd.hosts {
 		if len(h.host.Profiles) > 0 && h.host.State == "connected" && !old(h.host.Version) {
 			hosts[h.ref] = h
@@ -167,7 +170,8 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 		if managers[ref].Value == "" {
 			return
 		}
-		res, err := methods.RetrieveVendorDeviceGroupInfo(wire.On(ctx, rd.index.Name(ref)), conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
+		res, err := methods.RetrieveVendorDeviceGroupInfo(wire.On(ctx, rd.index.Name(ref)), conn.VIM(),
+			&types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
 		if err != nil {
 			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "vendor device groups", Why: wire.Text(err)}
 			return

@@ -67,7 +67,8 @@ func hostOf(o wire.Object) *hostRow {
 		Version: text(o, "summary.config.product.version"), Build: text(o, "summary.config.product.build"),
 		State:  text(o, "runtime.connectionState"),
 		Vendor: strings.TrimSpace(text(o, "summary.hardware.vendor")), Model: strings.TrimSpace(text(o, "summary.hardware.model")),
-		InMaintenance: flag(o, "runtime.inMaintenanceMode"), RebootRequired: flag(o, "summary.rebootRequired"), BootTime: moment(o, "runtime.bootTime"),
+		InMaintenance: flag(o, "runtime.inMaintenanceMode"), RebootRequired: flag(o, "summary.rebootRequired"),
+		BootTime: moment(o, "runtime.bootTime"),
 		CPUModel: strings.TrimSpace(text(o, "summary.hardware.cpuModel")), Sockets: int(number(o, "summary.hardware.numCpuPkgs")),
 		Cores: int(number(o, "summary.hardware.numCpuCores")), CPUMHz: int(number(o, "summary.hardware.cpuMhz")),
 		MemoryMB: mb, MemoryUsedMB: number(o, "summary.quickStats.overallMemoryUsage"),
@@ -91,7 +92,8 @@ func hostOf(o wire.Object) *hostRow {
 		}
 	}
 	r.host.Baseboard = r.host.FindBaseboard()
-	for _, d := range wire.Value[types.ArrayOfHostGraphicsConfigDeviceType](o, "config.graphicsConfig.deviceType").HostGraphicsConfigDeviceType {
+	for _, d := range wire.Value[types.ArrayOfHostGraphicsConfigDeviceType](o, "config.graphicsConfig.deviceType").
+		HostGraphicsConfigDeviceType {
 		if r.host.GraphicsDevices == nil {
 			r.host.GraphicsDevices = map[string]string{}
 		}
@@ -243,7 +245,8 @@ func PrefixLen(mask string) int {
 // roles reads which services are enabled on each vmknic. A selection names a candidate by key
 // ("vmotion.key-vim.host.VirtualNic-vmk1").
 func (r *hostRow) roles(o wire.Object) {
-	for _, c := range wire.Value[types.ArrayOfVirtualNicManagerNetConfig](o, "config.virtualNicManagerInfo.netConfig").VirtualNicManagerNetConfig {
+	for _, c := range wire.Value[types.ArrayOfVirtualNicManagerNetConfig](o, "config.virtualNicManagerInfo.netConfig").
+		VirtualNicManagerNetConfig {
 		device := map[string]string{}
 		for _, v := range c.CandidateVnic {
 			device[v.Key] = v.Device

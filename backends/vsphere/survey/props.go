@@ -33,7 +33,8 @@ var (
 		"name", "parent", "parentVApp", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
 		"config.template", "config.version", "config.firmware", "config.guestId", "config.guestFullName",
 		"config.hardware.numCPU", "config.hardware.memoryMB", "config.hardware.device",
-		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
+		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax",
+		"config.cpuHotAddEnabled",
 		"config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
 		"config.managedBy",
@@ -81,12 +82,14 @@ func names(view place.Ref) types.PropertyFilterSpec {
 		{Type: "Folder", PathSet: placePaths},
 		{Type: "ComputeResource", PathSet: placePaths},
 		{Type: "ClusterComputeResource", PathSet: placePaths},
-		{Type: "HostSystem", PathSet: []string{"name", "parent", "runtime.connectionState", "runtime.inMaintenanceMode", "summary.config.product.version"}},
+		{Type: "HostSystem", PathSet: []string{"name", "parent", "runtime.connectionState", "runtime.inMaintenanceMode",
+			"summary.config.product.version"}},
 	})
 }
 
 var overviewTypes = []string{
-	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
+	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch",
+	"DistributedVirtualPortgroup",
 }
 
 // text returns a string property; vCenter's enumerations have string types of their own.

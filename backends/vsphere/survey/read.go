@@ -22,7 +22,8 @@ import (
 //
 // Hosts before 7.0 have no RDMA devices in the API: ask reads them with esxcli, by the host's name. It is called concurrently,
 // and only for connected hosts.
-func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*place.Index) AskRDMA) (*backends.Inventory, *place.Index, error) {
+func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope,
+	ask func(*place.Index) AskRDMA) (*backends.Inventory, *place.Index, error) {
 	rd, unknown, err := pass(ctx, conn, scope)
 	if isGone(err) || errors.Is(err, errLostView) {
 		// The session ended between creating the view and reading it, and the view with it.
@@ -138,7 +139,8 @@ func (rd *reading) take(o wire.Object) {
 func (rd *reading) limit(scope backends.Scope) error {
 	x := rd.index
 	if scope.Datacenter != "" && len(x.Datacenters(scope.Datacenter)) == 0 {
-		return backends.Errorf(backends.KindRefused, scope.Datacenter, rd.instead(backends.TypeDatacenter), "there is no datacenter of that name in vCenter")
+		return backends.Errorf(backends.KindRefused, scope.Datacenter, rd.instead(backends.TypeDatacenter),
+			"there is no datacenter of that name in vCenter")
 	}
 	inside := func(ref place.Ref) bool {
 		if scope.Datacenter == "" {
@@ -267,7 +269,8 @@ func (rd *reading) unseen() []backends.Gap {
 // unknowns returns gaps for properties that this vCenter's API does not have (rdmaDevice before 7.0).
 func unknowns(u wire.Unknown, inv *backends.Inventory) []backends.Gap {
 	var out []backends.Gap
-	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource", "ClusterComputeResource"} {
+	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource",
+		"ClusterComputeResource"} {
 		for _, path := range u[kind] {
 			out = append(out, backends.Gap{
 				Target: backends.Ref{Type: backends.TypeVCenter}, What: kind + " " + path,

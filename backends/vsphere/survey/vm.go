@@ -32,7 +32,8 @@ func vmOf(o wire.Object) *vmRow {
 		CPUs: int(number(o, "config.hardware.numCPU")), MemoryMB: number(o, "config.hardware.memoryMB"),
 		Reservation: number(o, "config.memoryAllocation.reservation"), MemoryLocked: flag(o, "config.memoryReservationLockedToMax"),
 		FaultTolerant: ft != "" && ft != "notConfigured", Nested: flag(o, "config.nestedHVEnabled"),
-		Latency: text(o, "config.latencySensitivity.level"), CPUHotAdd: flag(o, "config.cpuHotAddEnabled"), MemHotAdd: flag(o, "config.memoryHotAddEnabled"),
+		Latency: text(o, "config.latencySensitivity.level"), CPUHotAdd: flag(o, "config.cpuHotAddEnabled"),
+		MemHotAdd: flag(o, "config.memoryHotAddEnabled"),
 		Tools:     text(o, "guest.toolsRunningStatus"),
 		Snapshots: snapshots(wire.Value[types.ArrayOfVirtualMachineSnapshotTree](o, "snapshot.rootSnapshotList").VirtualMachineSnapshotTree),
 		VCenterVM: strings.Contains(strings.ToLower(text(o, "summary.config.product.name")), "vcenter server"),
@@ -56,7 +57,8 @@ func vmOf(o wire.Object) *vmRow {
 				r.vm.Datastores = append(r.vm.Datastores, b.GetVirtualDeviceFileBackingInfo().Datastore.Value)
 			}
 			if b, ok := disk.Backing.(*types.VirtualDiskRawDiskMappingVer1BackingInfo); ok {
-				r.vm.RawDisks = append(r.vm.RawDisks, backends.RawDisk{LUN: b.LunUuid, Device: b.DeviceName, Compatibility: b.CompatibilityMode, Mode: b.DiskMode,
+				r.vm.RawDisks = append(r.vm.RawDisks, backends.RawDisk{LUN: b.LunUuid, Device: b.DeviceName, Compatibility: b.CompatibilityMode,
+					Mode:       b.DiskMode,
 					CapacityKB: disk.CapacityInKB})
 			}
 		}

@@ -48,7 +48,8 @@ func (s *System) offers(ctx context.Context, host, file string) ([]backends.Comp
 		args = []string{"software", "sources", "vib", "list", "-d", file}
 	}
 	if !path.IsAbs(file) {
-		return nil, backends.Errorf(backends.KindRefused, host, "write it as ESXi sees it: /vmfs/volumes/DATASTORE/FILE", "%s is not an absolute path", file)
+		return nil, backends.Errorf(backends.KindRefused, host, "write it as ESXi sees it: /vmfs/volumes/DATASTORE/FILE",
+			"%s is not an absolute path", file)
 	}
 	rows, err := s.cli.Run(ctx, host, args...)
 	if err != nil {
@@ -68,7 +69,8 @@ func bundle(file string) bool { return strings.EqualFold(path.Ext(file), ".zip")
 // acceptance converts an acceptance level to the spelling of the host's own level; esxcli uses two forms.
 func acceptance(level string) string {
 	level = strings.ReplaceAll(strings.TrimSpace(level), " ", "")
-	full := map[string]string{"certified": "VMwareCertified", "accepted": "VMwareAccepted", "partner": "PartnerSupported", "community": "CommunitySupported"}[level]
+	full := map[string]string{"certified": "VMwareCertified", "accepted": "VMwareAccepted", "partner": "PartnerSupported",
+		"community": "CommunitySupported"}[level]
 	if full == "" {
 		return level
 	}
@@ -99,7 +101,8 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 		return err
 	}
 	if to.IsAbsent() {
-		return backends.Errorf(backends.KindRefused, host, "remove it by hand: esxcli software vib remove -n "+t.Name, "installed components are not removed by this program")
+		return backends.Errorf(backends.KindRefused, host, "remove it by hand: esxcli software vib remove -n "+t.Name,
+			"installed components are not removed by this program")
 	}
 	version, err := backends.Decoded[string](to, host, what)
 	if err != nil {
@@ -156,7 +159,8 @@ func kindOf(err error) backends.ErrorKind {
 
 // remedies maps the installer's error names to remedies.
 var remedies = []struct{ mark, hint string }{
-	{"[AcceptanceConfigError]", "use a VIB of the vendor's that is signed for this level, or decide about the host's level yourself: esxcli software acceptance set"},
+	{"[AcceptanceConfigError]",
+		"use a VIB of the vendor's that is signed for this level, or decide about the host's level yourself: esxcli software acceptance set"},
 	{"Secure Boot", "use a signed VIB: with UEFI Secure Boot a host with an unsigned one does not boot"},
 	{"trusted signer", "use a signed VIB of the vendor's"},
 	{"[DependencyError]", "use the offline bundle (.zip) that holds what the VIB requires, made for this version of ESXi"},

@@ -69,7 +69,8 @@ func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends
 		}
 		c.HostDefaultGraphicsType, c.DeviceType = want.Default, nil
 		for _, id := range slices.Sorted(maps.Keys(want.Devices)) {
-			c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: id, GraphicsType: want.Devices[id], VgpuMode: modes[id]})
+			c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: id, GraphicsType: want.Devices[id],
+				VgpuMode: modes[id]})
 		}
 		_, err = methods.UpdateGraphicsConfig(ctx, s.conn.VIM(), &types.UpdateGraphicsConfig{This: manager, Config: c})
 		return err

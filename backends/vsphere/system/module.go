@@ -75,7 +75,8 @@ func parameterString(want map[string]string, known []string) (string, error) {
 		value := want[name]
 		switch {
 		case !slices.Contains(known, name):
-			return "", backends.Errorf(backends.KindRefused, "", "this version of the driver takes: "+strings.Join(known, ", "), "the module has no parameter %s", name)
+			return "", backends.Errorf(backends.KindRefused, "", "this version of the driver takes: "+strings.Join(known, ", "),
+				"the module has no parameter %s", name)
 		case value == "" || strings.ContainsFunc(value, unfit):
 			return "", backends.Errorf(backends.KindRefused, "", "", "%q cannot be the value of %s", value, name)
 		}
@@ -107,7 +108,8 @@ func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	}
 	name := wire.Value[string](o, currentPolicy)
 	if name == "" {
-		return backends.Absent, backends.Errorf(backends.KindUnreachable, t.Target.Name, "check the host's connection in vCenter", "%s: the host does not report it", what)
+		return backends.Absent, backends.Errorf(backends.KindUnreachable, t.Target.Name, "check the host's connection in vCenter",
+			"%s: the host does not report it", what)
 	}
 	return backends.ValueOf(name), nil
 }
@@ -151,10 +153,13 @@ func (s powerSetter) key(ctx context.Context, host place.Ref, policy string) (in
 		offered = append(offered, p.ShortName)
 	}
 	if len(offered) == 0 {
-		return 0, backends.Errorf(backends.KindPermanent, "", "set the system profile in the BIOS to one that leaves power to the operating system (Performance Per Watt (OS), OS Control)",
-			"the BIOS keeps control of the power states; ESXi has no policy to choose")
+		return 0,
+			backends.Errorf(backends.KindPermanent, "",
+				"set the system profile in the BIOS to one that leaves power to the operating system (Performance Per Watt (OS), OS Control)",
+				"the BIOS keeps control of the power states; ESXi has no policy to choose")
 	}
-	return 0, backends.Errorf(backends.KindPermanent, "", "choose one of: "+strings.Join(offered, ", "), "the host has no power policy %q", policy)
+	return 0, backends.Errorf(backends.KindPermanent, "", "choose one of: "+strings.Join(offered, ", "), "the host has no power policy %q",
+		policy)
 }
 
 // pauseSetter sets the global pause of a pNIC (VMware, lossless network: esxcli network nic pauseParams). PFC in the driver
@@ -199,7 +204,8 @@ func (s pauseSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 		return nil
 	}
 	return wire.Set(ctx, host, what, to, progress, read, func() error {
-		_, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "set", "-n", t.Name, "-r", strconv.FormatBool(want.Rx), "-t", strconv.FormatBool(want.Tx))
+		_, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "set", "-n", t.Name, "-r", strconv.FormatBool(want.Rx), "-t",
+			strconv.FormatBool(want.Tx))
 		return err
 	})
 }

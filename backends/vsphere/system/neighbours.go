@@ -17,7 +17,9 @@ import (
 // costs one call once the host's managers are known.
 func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	const what = "ask for the switch ports of the pNICs"
-	_, network, err := s.places.Part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
+	_, network, err := s.places.Part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference {
+		return m.NetworkSystem
+	})
 	if err != nil {
 		return nil, wire.Explain(err, host, what)
 	}
@@ -68,7 +70,8 @@ func (s *System) RDMADevices(ctx context.Context, host string) ([]backends.RDMAD
 	}
 	var out []backends.RDMADevice
 	for _, r := range rows {
-		d := backends.RDMADevice{Name: field(r, "Name"), Driver: field(r, "Driver"), State: strings.ToLower(field(r, "State")), NIC: field(r, "Paired Uplink")}
+		d := backends.RDMADevice{Name: field(r, "Name"), Driver: field(r, "Driver"), State: strings.ToLower(field(r, "State")),
+			NIC: field(r, "Paired Uplink")}
 		for _, p := range protocols {
 			if field(p, "Device") == d.Name {
 				d.RoCEv1, d.RoCEv2, d.IWARP = field(p, "RoCE v1") == "true", field(p, "RoCE v2") == "true", field(p, "iWARP") == "true"

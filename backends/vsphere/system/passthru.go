@@ -28,13 +28,16 @@ func (s passthru) info(ctx context.Context, t backends.Setting, what string) (ty
 			return p, nil
 		}
 	}
-	return nil, backends.Errorf(backends.KindPermanent, t.Target.Name, "compare with: rdma-setup discover", "%s: the host has no PCI device %s", what, t.Name)
+	return nil, backends.Errorf(backends.KindPermanent, t.Target.Name, "compare with: rdma-setup discover",
+		"%s: the host has no PCI device %s", what, t.Name)
 }
 
 // refresh makes vCenter read the host's devices again: after a change it may show the old ones for a while. Without the privilege
 // for it, the cached data is used.
 func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
-	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
+	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference {
+		return m.PciPassthruSystem
+	})
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,9 @@ func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
 // update changes one function and reads it back.
 func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, progress backends.Progress,
 	config types.BaseHostPciPassthruConfig, value func(types.BaseHostPciPassthruInfo) backends.Value) error {
-	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
+	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference {
+		return m.PciPassthruSystem
+	})
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, what)
 	}
@@ -64,7 +69,8 @@ func (s passthru) update(ctx context.Context, t backends.Setting, what string, t
 		return value(info), value(info) == to, nil
 	}
 	return wire.Set(ctx, t.Target.Name, what, to, progress, read, func() error {
-		_, err := methods.UpdatePassthruConfig(ctx, s.conn.VIM(), &types.UpdatePassthruConfig{This: system, Config: []types.BaseHostPciPassthruConfig{config}})
+		_, err := methods.UpdatePassthruConfig(ctx, s.conn.VIM(),
+			&types.UpdatePassthruConfig{This: system, Config: []types.BaseHostPciPassthruConfig{config}})
 		return err
 	})
 }
@@ -121,11 +127,13 @@ func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value
 	pf, can := info.(*types.HostSriovInfo)
 	switch {
 	case !can || !pf.SriovCapable:
-		return refuse("switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot", "the device offers no SR-IOV")
+		return refuse("switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot",
+			"the device offers no SR-IOV")
 	case want.Enabled && want.VFs < 1:
 		return refuse("ask for 1 VF at least, or leave SR-IOV off", "%d VFs", want.VFs)
 	case want.Enabled && want.VFs > int(pf.MaxVirtualFunctionSupported):
-		return refuse("ask for fewer VFs, or raise NUM_OF_VFS in the firmware and reboot", "%d VFs, but the device supports %d", want.VFs, pf.MaxVirtualFunctionSupported)
+		return refuse("ask for fewer VFs, or raise NUM_OF_VFS in the firmware and reboot", "%d VFs, but the device supports %d", want.VFs,
+			pf.MaxVirtualFunctionSupported)
 	}
 	config := &types.HostSriovConfig{
 		HostPciPassthruConfig: types.HostPciPassthruConfig{Id: pf.Id, PassthruEnabled: pf.PassthruEnabled},
@@ -166,7 +174,8 @@ func (s passthroughSetter) Set(ctx context.Context, t backends.Setting, to backe
 	case now.PassthruEnabled == on:
 		return nil
 	case on && !now.PassthruCapable:
-		return backends.Errorf(backends.KindRefused, t.Target.Name, "switch VT-d or the AMD IOMMU on in the BIOS", "%s: the device cannot be passed through", what)
+		return backends.Errorf(backends.KindRefused, t.Target.Name, "switch VT-d or the AMD IOMMU on in the BIOS",
+			"%s: the device cannot be passed through", what)
 	}
 	return s.update(ctx, t, what, to, progress, &types.HostPciPassthruConfig{Id: now.Id, PassthruEnabled: on}, enabled)
 }
@@ -190,12 +199,15 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if err != nil || n == want {
 		return err
 	}
-	hint := "look at: esxcli system module parameters list -m DRIVER, with the driver of the pNIC, and whether another card has taken its place in the list of VFs"
+	hint := "look at: esxcli system module parameters list -m DRIVER, with the driver of the pNIC, and whether another card has taken its " +
+		"place in the list of VFs"
 	if most < want {
-		hint = "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set Sriov=Enabled --selector=Bios.; " +
+		hint = "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: " +
+			"ilorest set Sriov=Enabled --selector=Bios.; " +
 			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then resume"
 	}
-	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n, want, most)
+	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n,
+		want, most)
 }
 
 // count returns the number of existing VFs and the number that the device supports.
@@ -232,7 +244,9 @@ func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		return err
 	}
 	return backends.Errorf(backends.KindPermanent, t.Target.Name,
-		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE a00121002), switch "+
-			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed it; then resume",
+		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE "+
+			"a00121002), switch "+
+			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed "+
+			"it; then resume",
 		"pass %s through: it is enabled, but not active after the reboot", t.Name)
 }

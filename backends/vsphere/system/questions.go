@@ -50,19 +50,29 @@ var questions = []struct {
 	ask   func(*asking, context.Context)
 }{
 	{Versions, "network nic get", "1, of the chosen pNIC, on hosts before 8.0", false, func(*backends.HostSystem) bool { return false }, nil},
-	{Counters, "network nic stats get, network nic dcb status get", "2 each, of the chosen pNIC", false, func(s *backends.HostSystem) bool { return s.Stats != nil }, nil},
-	{Modules, "system module parameters list", "1 per module; none on a host without such NICs", false, func(s *backends.HostSystem) bool { return s.Modules != nil }, (*asking).modules},
+	{Counters, "network nic stats get, network nic dcb status get", "2 each, of the chosen pNIC", false,
+		func(s *backends.HostSystem) bool { return s.Stats != nil }, nil},
+	{Modules, "system module parameters list", "1 per module; none on a host without such NICs", false,
+		func(s *backends.HostSystem) bool { return s.Modules != nil }, (*asking).modules},
 	{VIBs, "software vib list", "1", true, func(s *backends.HostSystem) bool { return s.VIBs.State != "" }, (*asking).vibs},
-	{NextVIBs, "software vib list (rebootingimage)", "1", true, func(s *backends.HostSystem) bool { return s.NextVIBs.State != "" }, (*asking).nextVIBs},
-	{Acceptance, "software acceptance get", "1", true, func(s *backends.HostSystem) bool { return s.Acceptance.State != "" }, (*asking).acceptance},
-	{Offers, "software sources vib list, software sources vib get", "1 per file, 1 to describe each", true, func(s *backends.HostSystem) bool { return s.Offers != nil }, (*asking).offered},
-	{Exceptions, "QueryLockdownExceptions", "1, only in lockdown mode", false, func(s *backends.HostSystem) bool { return s.Exceptions.State != "" }, (*asking).exceptions},
+	{NextVIBs, "software vib list (rebootingimage)", "1", true, func(s *backends.HostSystem) bool { return s.NextVIBs.State != "" },
+		(*asking).nextVIBs},
+	{Acceptance, "software acceptance get", "1", true, func(s *backends.HostSystem) bool { return s.Acceptance.State != "" },
+		(*asking).acceptance},
+	{Offers, "software sources vib list, software sources vib get", "1 per file, 1 to describe each", true,
+		func(s *backends.HostSystem) bool { return s.Offers != nil }, (*asking).offered},
+	{Exceptions, "QueryLockdownExceptions", "1, only in lockdown mode", false,
+		func(s *backends.HostSystem) bool { return s.Exceptions.State != "" }, (*asking).exceptions},
 	{Pause, "network nic pauseParams list", "1", false, func(s *backends.HostSystem) bool { return s.Pause.State != "" }, (*asking).pauses},
-	{VFs, "network sriovnic vf list", "1, if the chosen pNIC has VFs", false, func(s *backends.HostSystem) bool { return s.VFs != nil }, (*asking).vfs},
+	{VFs, "network sriovnic vf list", "1, if the chosen pNIC has VFs", false, func(s *backends.HostSystem) bool { return s.VFs != nil },
+		(*asking).vfs},
 	{Neighbours, "QueryNetworkHint", "1", false, func(s *backends.HostSystem) bool { return s.Neighbours.State != "" }, (*asking).neighbours},
-	{Peers, "network diag ping", "1 per peer, 2 peers; 2 more per peer if pings are lost", false, func(s *backends.HostSystem) bool { return s.Peers != nil }, (*asking).ping},
-	{Resync, "vsan debug resync summary get", "1, on hosts with vSAN", false, func(s *backends.HostSystem) bool { return s.Resync.State != "" }, (*asking).resync},
-	{BootDevice, "storage core device list", "1, if a USB controller is passed through", false, func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
+	{Peers, "network diag ping", "1 per peer, 2 peers; 2 more per peer if pings are lost", false,
+		func(s *backends.HostSystem) bool { return s.Peers != nil }, (*asking).ping},
+	{Resync, "vsan debug resync summary get", "1, on hosts with vSAN", false,
+		func(s *backends.HostSystem) bool { return s.Resync.State != "" }, (*asking).resync},
+	{BootDevice, "storage core device list", "1, if a USB controller is passed through", false,
+		func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
 }
 
 // versions reads the versions of driver and firmware of the chosen pNICs of hosts before 8.0, whose API does not have them (vSphere Web
@@ -148,7 +158,9 @@ func (a *asking) exceptions(ctx context.Context) {
 		return
 	}
 	read := func() ([]string, error) {
-		_, access, err := a.places.Part(ctx, backends.HostRef(a.host.Name), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.HostAccessManager })
+		_, access, err := a.places.Part(ctx, backends.HostRef(a.host.Name), func(m types.HostConfigManager) *types.ManagedObjectReference {
+			return m.HostAccessManager
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -170,7 +170,8 @@ func Starts[Q any, R started](c *Conn, method func(context.Context, soap.RoundTr
 }
 
 // Run starts a task and waits for its end as Task does.
-func (c *Conn) Run(ctx context.Context, progress backends.Progress, start func(context.Context) (types.ManagedObjectReference, error)) (types.AnyType, error) {
+func (c *Conn) Run(ctx context.Context, progress backends.Progress,
+	start func(context.Context) (types.ManagedObjectReference, error)) (types.AnyType, error) {
 	task, err := start(ctx)
 	if err != nil {
 		return nil, err

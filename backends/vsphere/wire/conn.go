@@ -110,7 +110,8 @@ func (c *Conn) prepare(u *url.URL) {
 	t := c.soap.DefaultTransport()
 	t.TLSClientConfig = c.trust.tlsConfig()
 	t.DialTLSContext = nil // the library's own ignores the context and would hang on an address that does not answer
-	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
+	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
+		Interval: 5 * time.Second, Count: 3}}).DialContext
 	t.TLSHandshakeTimeout = c.cfg.timeout()
 	t.MaxIdleConnsPerHost = 32 // as many as concurrent calls, usually; with the default of 2 the others would reconnect each time
 	if dial := c.cfg.Dial; dial != nil {
@@ -135,7 +136,8 @@ func (c *Conn) greet(ctx context.Context) error {
 			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "", "ask about the certificate: %w", cerr)
 		}
 		if !yes {
-			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "compare the fingerprint with the one that the vCenter's administrator knows",
+			return backends.Errorf(backends.KindAuth, "vCenter "+c.host,
+				"compare the fingerprint with the one that the vCenter's administrator knows",
 				"the certificate with SHA-256 %s was not accepted", unknown.SHA256)
 		}
 		c.trust.accept(unknown.SHA256)
@@ -186,7 +188,8 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 			return err
 		}
 		if err != nil {
-			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file", "ask for the password: %w", err)
+			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file",
+				"ask for the password: %w", err)
 		}
 	}
 	c.forgetCookie()

@@ -90,7 +90,8 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + ")" + unsure, "check what is between this " +
 			"machine and vCenter (proxies, firewalls), and vCenter's log; then resume"
 	case isUnreadable(err):
-		return backends.KindTransient, "vCenter's reply cannot be read (" + text + ")" + unsure, "run rdma-setup resume, which first reads what was done"
+		return backends.KindTransient, "vCenter's reply cannot be read (" + text + ")" + unsure,
+			"run rdma-setup resume, which first reads what was done"
 	case isBroken(err):
 		return backends.KindTransient, "the connection to vCenter was lost" + unsure, "run rdma-setup resume, which first reads what was done"
 	}
@@ -197,13 +198,16 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fail(backends.KindInterrupted, "", "connect: %w", ctx.Err())
 	case errors.As(err, &unknown):
-		return fail(backends.KindAuth, "compare the fingerprint with the vCenter administrator's; then continue with --thumbprint "+unknown.SHA256+" or set GOVC_TLS_CA_CERTS",
+		return fail(backends.KindAuth, "compare the fingerprint with the vCenter administrator's; then continue with --thumbprint "+
+			unknown.SHA256+" or set GOVC_TLS_CA_CERTS",
 			"the certificate is not trusted (SHA-256 %s): %w", unknown.SHA256, unknown.Err)
 	case errors.As(err, &mismatch):
-		return fail(backends.KindAuth, "ask the vCenter administrator whether the certificate was renewed; if so, set the new one with --thumbprint",
+		return fail(backends.KindAuth,
+			"ask the vCenter administrator whether the certificate was renewed; if so, set the new one with --thumbprint",
 			"the certificate is not the expected one: SHA-256 %s, expected %s", mismatch.Got, mismatch.Want)
 	case errors.As(err, &dns) && !dns.IsTimeout:
-		return fail(backends.KindUnreachable, "check the name and the resolver of this machine", "the name %s does not resolve: %w", dns.Name, dns)
+		return fail(backends.KindUnreachable, "check the name and the resolver of this machine", "the name %s does not resolve: %w", dns.Name,
+			dns)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(backends.KindUnreachable, "check the port; vCenter listens on 443", "nothing listens there: connection refused")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -215,7 +219,8 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 	case errors.As(err, &status):
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but it is not a vCenter: %w", status)
 	case errors.Is(err, errSilence), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fail(backends.KindUnreachable, "check address, routing and firewalls between this machine and vCenter", "no answer within %s", c.cfg.timeout())
+		return fail(backends.KindUnreachable, "check address, routing and firewalls between this machine and vCenter", "no answer within %s",
+			c.cfg.timeout())
 	case isLong(err), isUnreadable(err), strings.Contains(err.Error(), "expected element"):
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but it is not a vCenter")
 	case FaultOf(err) != nil || soap.IsSoapFault(err):
@@ -234,10 +239,12 @@ func (c *Conn) explainLogin(ctx context.Context, err error) error {
 	switch f := FaultOf(err).(type) {
 	case *types.InvalidLogin:
 		if strings.Contains(strings.ToLower(err.Error()), "locked") {
-			return backends.Errorf(backends.KindAuth, at, "wait for the lockout to end (5 minutes by default) or have the account unlocked in vCenter Single Sign-On",
+			return backends.Errorf(backends.KindAuth, at,
+				"wait for the lockout to end (5 minutes by default) or have the account unlocked in vCenter Single Sign-On",
 				"log in as %s: the account is locked", c.cfg.Username)
 		}
-		return backends.Errorf(backends.KindAuth, at, "check user name (user@vsphere.local) and password; vCenter locks the account after a few failures and then returns the same error",
+		return backends.Errorf(backends.KindAuth, at,
+			"check user name (user@vsphere.local) and password; vCenter locks the account after a few failures and then returns the same error",
 			"log in as %s: user name or password is wrong", c.cfg.Username)
 	case *types.NoPermission:
 		return backends.Errorf(backends.KindAuth, at, "give the account a role on the vCenter object; print it with: rdma-setup generate role",

@@ -15,8 +15,10 @@ import (
 // vCenter read a host once more.
 var repeated = []string{
 	"ContinueRetrievePropertiesEx", "CreateContainerView", "DestroyView", "FetchSoftwarePackages", "GetCurrentTime", "GetServiceContent",
-	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",
-	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "Refresh", "RefreshFirewall", "RefreshServices", "RetrievePropertiesEx", "RetrieveVendorDeviceGroupInfo",
+	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget",
+	"QueryDvsCheckCompatibility", "QueryEvents",
+	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "Refresh", "RefreshFirewall", "RefreshServices", "RetrievePropertiesEx",
+	"RetrieveVendorDeviceGroupInfo",
 }
 
 // TestOnlyReadsAreRepeated goes through every method that the program's source calls.

@@ -108,8 +108,9 @@ func (c *Conn) send(ctx context.Context, method, path string, proof func(*http.R
 	began := time.Now()
 	defer func() {
 		if c.cfg.Trace != nil {
-			c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: method, Target: backends.Clean(path), Started: began,
-				Took: time.Since(began), Outcome: outcome(ctx, err, nil)})
+			c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: method, Target: backends.Clean(path),
+				Started: began,
+				Took:    time.Since(began), Outcome: outcome(ctx, err, nil)})
 		}
 	}()
 	var text []byte
@@ -260,7 +261,8 @@ func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (st
 	began := time.Now()
 	body, _, err := c.soap.Download(ctx, &u, &soap.Download{Method: "GET"})
 	if c.cfg.Trace != nil {
-		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: backends.Clean(path), Started: began, Took: time.Since(began),
+		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: backends.Clean(path),
+			Started: began, Took: time.Since(began),
 			Outcome: outcome(ctx, err, nil)})
 	}
 	if err != nil {

@@ -140,7 +140,8 @@ var ErrGone = errors.New("it does not exist any more")
 // One reads properties of one object.
 func (c *Conn) One(ctx context.Context, ref types.ManagedObjectReference, paths ...string) (Object, error) {
 	var out *Object
-	_, err := c.Retrieve(ctx, []types.PropertyFilterSpec{Of(ref.Type, []types.ManagedObjectReference{ref}, paths...)}, func(o Object) { out = &o })
+	_, err := c.Retrieve(ctx, []types.PropertyFilterSpec{Of(ref.Type, []types.ManagedObjectReference{ref}, paths...)},
+		func(o Object) { out = &o })
 	if err != nil {
 		return Object{}, err
 	}

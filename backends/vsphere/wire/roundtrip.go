@@ -114,7 +114,8 @@ func (c *Conn) traceTask(task types.ManagedObjectReference, waited time.Time, er
 	if call, ok := c.started.Load(task); ok {
 		began = call.(backends.Call)
 	}
-	c.cfg.Trace(backends.Call{ID: began.ID, Method: strings.TrimSpace("task " + began.Method), Target: began.Target, Started: began.Started, Took: time.Since(began.Started),
+	c.cfg.Trace(backends.Call{ID: began.ID, Method: strings.TrimSpace("task " + began.Method), Target: began.Target, Started: began.Started,
+		Took:    time.Since(began.Started),
 		Outcome: outcome(context.Background(), err, nil), Payload: task.Value})
 }
 
@@ -165,7 +166,8 @@ func reads(method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false
 	}
-	for _, prefix := range []string{"Retrieve", "Refresh", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView"} {
+	for _, prefix := range []string{"Retrieve", "Refresh", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege",
+		"CreateContainerView", "DestroyView"} {
 		if strings.HasPrefix(method, prefix) {
 			return true
 		}
@@ -209,7 +211,8 @@ func missingAuth(objects []types.ObjectContent) bool {
 
 func isRestarting(err error) bool {
 	var s *StatusError
-	return errors.As(err, &s) && (s.Code == http.StatusServiceUnavailable || s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout)
+	return errors.As(err, &s) &&
+		(s.Code == http.StatusServiceUnavailable || s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout)
 }
 
 // isBroken reports whether an error leaves it unknown whether the server has acted. net.ErrClosed means that the transport has

@@ -51,8 +51,9 @@ func newTrust(c Config, host string) (*trust, error) {
 	if c.Thumbprint != "" {
 		pin := normalPin(c.Thumbprint)
 		if b, err := hex.DecodeString(pin); err != nil || len(b) != sha256.Size {
-			return nil, backends.Errorf(backends.KindUsage, "", "read it with: openssl s_client -connect HOST:443 | openssl x509 -noout -fingerprint -sha256",
-				"the thumbprint is not a SHA-256 fingerprint (64 hexadecimal digits)")
+			return nil,
+				backends.Errorf(backends.KindUsage, "", "read it with: openssl s_client -connect HOST:443 | openssl x509 -noout -fingerprint -sha256",
+					"the thumbprint is not a SHA-256 fingerprint (64 hexadecimal digits)")
 		}
 		t.pin = pin
 	}

@@ -16,7 +16,8 @@ import (
 // a hundred tasks or reboots takes one open call.
 var watched = []types.PropertySpec{
 	{Type: "Task", PathSet: []string{"info.state", "info.progress", "info.error", "info.result"}},
-	{Type: "HostSystem", PathSet: []string{"runtime.connectionState", "runtime.bootTime", "runtime.inMaintenanceMode", "runtime.powerState", "summary.rebootRequired"}},
+	{Type: "HostSystem", PathSet: []string{"runtime.connectionState", "runtime.bootTime", "runtime.inMaintenanceMode", "runtime.powerState",
+		"summary.rebootRequired"}},
 	{Type: "VirtualMachine", PathSet: []string{"runtime.powerState", "guest.toolsRunningStatus", "guest.ipAddress"}},
 }
 

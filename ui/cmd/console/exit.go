@@ -94,7 +94,8 @@ var kindCodes = map[backends.ErrorKind]int{backends.KindUsage: ExitUsage, backen
 // refusedCode distinguishes a refusal by the inventory from guests whose login failed: if nothing else is refused, the login has
 // to be fixed.
 func refusedCode(refused *plan.Refused) int {
-	if slices.ContainsFunc(refused.Refusals, func(r plan.Refusal) bool { return r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable }) {
+	if slices.ContainsFunc(refused.Refusals,
+		func(r plan.Refusal) bool { return r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable }) {
 		return ExitRefused
 	}
 	return ExitConnect

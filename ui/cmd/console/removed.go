@@ -13,7 +13,8 @@ var removed = map[string]string{
 	"check GST-LICPORT-042":     "read GST-VGPULIC-038: its evidence says whether the guest reaches the license servers",
 	"check --watch":             "run check from a timer: -o prometheus --out FILE is for node_exporter",
 	"generate gpu-operator":     "follow NVIDIA's documentation of the GPU Operator; guests that were set up have their driver",
-	"generate mpijob --kube":    "use --api v1alpha2 or --no-wait for old MPI operators, and check the job: kubectl apply --dry-run=server -f FILE",
+	"generate mpijob --kube": "use --api v1alpha2 or --no-wait for old MPI operators, and check the job: kubectl apply " +
+		"--dry-run=server -f FILE",
 	"generate network-operator": "follow NVIDIA's documentation of the Network Operator",
 	"support":                   "attach the files that are named in: rdma-setup help troubleshooting",
 }

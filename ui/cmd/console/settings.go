@@ -56,9 +56,10 @@ type Settings struct {
 
 // byVariable are the settings that environment variables set, RDMA_SETUP_SSH_KEY for ssh-key; govcs are those of govc.
 var (
-	byVariable = strings.Fields("url username password thumbprint ca-certs insecure ssh-user ssh-key known-hosts jump ssh-weak esxi-password " +
-		"esxi-passwords guest-password sudo-password state-dir log-level password-command esxi-password-command guest-password-command " +
-		"sudo-password-command guest-timeout host-timeout")
+	byVariable = strings.Fields(
+		"url username password thumbprint ca-certs insecure ssh-user ssh-key known-hosts jump ssh-weak esxi-password " +
+			"esxi-passwords guest-password sudo-password state-dir log-level password-command esxi-password-command guest-password-command " +
+			"sudo-password-command guest-timeout host-timeout")
 	govcs = map[string]string{"url": "GOVC_URL", "username": "GOVC_USERNAME", "password": "GOVC_PASSWORD", "ca-certs": "GOVC_TLS_CA_CERTS",
 		"insecure": "GOVC_INSECURE"}
 )
@@ -78,11 +79,14 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
 	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
 	fs.Bool("password-stdin", false, "read the vCenter password from stdin")
-	fs.String("password-command", "", "command whose first line of output is the vCenter password; it runs without a shell (RDMA_SETUP_PASSWORD_COMMAND)")
+	fs.String("password-command", "",
+		"command whose first line of output is the vCenter password; it runs without a shell (RDMA_SETUP_PASSWORD_COMMAND)")
 	fs.String("esxi-password-command", "", "the same for the password of the ESXi hosts (RDMA_SETUP_ESXI_PASSWORD_COMMAND)")
 	fs.String("guest-password-command", "", "the same for the log-in password in the guests (RDMA_SETUP_GUEST_PASSWORD_COMMAND)")
 	fs.String("sudo-password-command", "", "the same for the sudo password in the guests (RDMA_SETUP_SUDO_PASSWORD_COMMAND)")
-	fs.String("esxi-passwords", "", "file with an ESXi host and its password on each line (RDMA_SETUP_ESXI_PASSWORDS); for one password for all hosts, set RDMA_SETUP_ESXI_PASSWORD")
+	fs.String("esxi-passwords", "",
+		"file with an ESXi host and its password on each line (RDMA_SETUP_ESXI_PASSWORDS); for one password for all hosts, set "+
+			"RDMA_SETUP_ESXI_PASSWORD")
 	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
 	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
 	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); every screen and report says so")
@@ -96,7 +100,8 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.Duration("guest-timeout", 40*time.Second, "time limit for reading one guest; guests are read in parallel")
 	fs.Duration("host-timeout", 30*time.Second, "time limit for the esxcli calls of one host; hosts are read in parallel")
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
-	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call, ended task, SSH login and remote command: METHOD target duration outcome")
+	fs.BoolP("verbose", "v", false,
+		"print a line on stderr for each vCenter call, ended task, SSH login and remote command: METHOD target duration outcome")
 	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
 	fs.Bool("no-pager", false, "do not show long output in $PAGER, which is used on terminals only")
 	fs.Bool("lab", false, "use a private lab instead of a real vCenter; everything is simulated")
@@ -226,10 +231,14 @@ func knownSettings(conf *viper.Viper, file string) error {
 func (s *Settings) Unverified() []string {
 	var out []string
 	if s.Insecure && s.Thumbprint == "" {
-		out = append(out, "vCenter's certificate is not verified (--insecure): somebody between this machine and vCenter can read the password and change the traffic")
+		out = append(out,
+			"vCenter's certificate is not verified (--insecure): somebody between this machine and vCenter can read the password and change "+
+				"the traffic")
 	}
 	if s.WeakSSH {
-		out = append(out, "SSH allows algorithms that are broken or weak (--ssh-weak): somebody between this machine and the servers may read or change the traffic")
+		out = append(out,
+			"SSH allows algorithms that are broken or weak (--ssh-weak): somebody between this machine and the servers may read or change "+
+				"the traffic")
 	}
 	return out
 }

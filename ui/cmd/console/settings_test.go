@@ -46,10 +46,12 @@ func settings(t *testing.T, dir string, places []place) (*console.Settings, *con
 			vars[p.name] = p.value
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(strings.TrimPrefix(conf, map[bool]string{true: "{}\n"}[len(conf) > 3])), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(strings.TrimPrefix(conf, map[bool]string{true: "{}\n"}[len(conf) > 3])),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := &console.Env{Terminal: func() bool { return false }, Getenv: func(name string) string { return vars[name] }, Stdin: strings.NewReader("of stdin\n")}
+	e := &console.Env{Terminal: func() bool { return false }, Getenv: func(name string) string { return vars[name] },
+		Stdin: strings.NewReader("of stdin\n")}
 	c := &cobra.Command{}
 	console.AddSettings(c.Flags())
 	if err := c.ParseFlags(args); err != nil {
@@ -85,8 +87,10 @@ func TestSourcesOfSettings(t *testing.T) {
 		return places
 	}
 	command := func(key, variable string) []place {
-		return []place{{"--" + key + "-command", "cat '" + holds(key+" of flag command") + "'", key + " of flag command"}, {variable, "env", "env"},
-			{variable + "_COMMAND", `cat "` + holds(key+" of env command") + `"`, key + " of env command"}, {key + "-command:", "cat '" + holds(key+" of file command") + "'", key + " of file command"}}
+		return []place{{"--" + key + "-command", "cat '" + holds(key+" of flag command") + "'", key + " of flag command"},
+			{variable, "env", "env"},
+			{variable + "_COMMAND", `cat "` + holds(key+" of env command") + `"`, key + " of env command"},
+			{key + "-command:", "cat '" + holds(key+" of file command") + "'", key + " of file command"}}
 	}
 	secret := func(of func(*console.Settings) *console.Secret) func(*console.Settings, *console.Env) (string, error) {
 		return func(s *console.Settings, e *console.Env) (string, error) {
@@ -106,28 +110,37 @@ func TestSourcesOfSettings(t *testing.T) {
 		{"", text(func(s *console.Settings) any { return s.Username }), usual("username", "RDMA_SETUP_USERNAME", "GOVC_USERNAME")},
 		{"", text(func(s *console.Settings) any { return s.Thumbprint }), usual("thumbprint", "RDMA_SETUP_THUMBPRINT")},
 		{"", text(func(s *console.Settings) any { return s.CACerts }), usual("ca-certs", "RDMA_SETUP_TLS_CA_CERTS", "GOVC_TLS_CA_CERTS")},
-		{"false", text(func(s *console.Settings) any { return s.Insecure }), with(usual("insecure", "RDMA_SETUP_INSECURE", "GOVC_INSECURE"), "false", "true", "false", "true")},
+		{"false", text(func(s *console.Settings) any { return s.Insecure }), with(usual("insecure", "RDMA_SETUP_INSECURE", "GOVC_INSECURE"),
+			"false", "true", "false", "true")},
 		{"", text(func(s *console.Settings) any { return s.SSHUser }), usual("ssh-user", "RDMA_SETUP_SSH_USER")},
 		{"", text(func(s *console.Settings) any { return s.SSHKey }), usual("ssh-key", "RDMA_SETUP_SSH_KEY")},
 		{"", text(func(s *console.Settings) any { return s.KnownHosts }), usual("known-hosts", "RDMA_SETUP_KNOWN_HOSTS")},
 		{"", text(func(s *console.Settings) any { return s.Jump }), usual("jump", "RDMA_SETUP_JUMP")},
-		{"false", text(func(s *console.Settings) any { return s.WeakSSH }), with(usual("ssh-weak", "RDMA_SETUP_SSH_WEAK"), "false", "true", "true")},
+		{"false", text(func(s *console.Settings) any { return s.WeakSSH }), with(usual("ssh-weak", "RDMA_SETUP_SSH_WEAK"), "false", "true",
+			"true")},
 		{"", text(func(s *console.Settings) any { return s.ESXiPasswords }), usual("esxi-passwords", "RDMA_SETUP_ESXI_PASSWORDS")},
-		{filepath.Join(dir, ".local", "state", "rdma-setup"), text(func(s *console.Settings) any { return s.StateDir }), usual("state-dir", "RDMA_SETUP_STATE_DIR")},
-		{"info", text(func(s *console.Settings) any { return s.LogLevel }), with(usual("log-level", "RDMA_SETUP_LOG_LEVEL"), "debug", "warn", "error")},
-		{"40s", text(func(s *console.Settings) any { return s.GuestTimeout }), with(usual("guest-timeout", "RDMA_SETUP_GUEST_TIMEOUT"), "1s", "2s", "3s")},
-		{"30s", text(func(s *console.Settings) any { return s.HostTimeout }), with(usual("host-timeout", "RDMA_SETUP_HOST_TIMEOUT"), "1s", "2s", "3s")},
+		{filepath.Join(dir, ".local", "state", "rdma-setup"), text(func(s *console.Settings) any { return s.StateDir }),
+			usual("state-dir", "RDMA_SETUP_STATE_DIR")},
+		{"info", text(func(s *console.Settings) any { return s.LogLevel }), with(usual("log-level", "RDMA_SETUP_LOG_LEVEL"), "debug", "warn",
+			"error")},
+		{"40s", text(func(s *console.Settings) any { return s.GuestTimeout }), with(usual("guest-timeout", "RDMA_SETUP_GUEST_TIMEOUT"), "1s",
+			"2s", "3s")},
+		{"30s", text(func(s *console.Settings) any { return s.HostTimeout }), with(usual("host-timeout", "RDMA_SETUP_HOST_TIMEOUT"), "1s", "2s",
+			"3s")},
 		{"", text(func(s *console.Settings) any { return s.Trace }), usual("trace")},
 		{"false", text(func(s *console.Settings) any { return s.Verbose }), with(usual("verbose"), "false", "true")},
 		{"false", text(func(s *console.Settings) any { return s.Lab }), with(usual("lab"), "false", "true")},
 		{"", secret(func(s *console.Settings) *console.Secret { return &s.Password }), append(command("password", "RDMA_SETUP_PASSWORD"),
-			place{"GOVC_PASSWORD", "govc", "govc"}, place{"--password-file", holds("of flag file"), "of flag file"}, place{"--password-stdin", "true", "of stdin"},
+			place{"GOVC_PASSWORD", "govc", "govc"}, place{"--password-file", holds("of flag file"), "of flag file"},
+			place{"--password-stdin", "true", "of stdin"},
 			place{"password-file:", holds("of file file"), "of file file"})},
 		{"", secret(func(s *console.Settings) *console.Secret { return &s.ESXiPassword }), command("esxi-password", "RDMA_SETUP_ESXI_PASSWORD")},
-		{"", secret(func(s *console.Settings) *console.Secret { return &s.GuestPassword }), command("guest-password", "RDMA_SETUP_GUEST_PASSWORD")},
+		{"", secret(func(s *console.Settings) *console.Secret { return &s.GuestPassword }),
+			command("guest-password", "RDMA_SETUP_GUEST_PASSWORD")},
 		{"", secret(func(s *console.Settings) *console.Secret { return &s.SudoPassword }), command("sudo-password", "RDMA_SETUP_SUDO_PASSWORD")},
 	}
-	tested := map[string]bool{"config": true, "no-pager": true, "command-times": true, "clock-scale": true, "guest-files": true} // no place but the flag, or read elsewhere
+	// no place but the flag, or read elsewhere
+	tested := map[string]bool{"config": true, "no-pager": true, "command-times": true, "clock-scale": true, "guest-files": true}
 	for _, row := range rows {
 		for set := range 1 << len(row.places) {
 			var places []place
@@ -176,7 +189,8 @@ func TestSourcesOfSettings(t *testing.T) {
 // rank wins, and the file if both have the same.
 func TestSourcesOfOneSecret(t *testing.T) {
 	dir := t.TempDir()
-	for _, byHost := range []place{{"--esxi-passwords", "by host", ""}, {"RDMA_SETUP_ESXI_PASSWORDS", "by host", ""}, {"esxi-passwords:", "by host", ""}} {
+	for _, byHost := range []place{{"--esxi-passwords", "by host", ""}, {"RDMA_SETUP_ESXI_PASSWORDS", "by host", ""},
+		{"esxi-passwords:", "by host", ""}} {
 		for _, common := range []place{{"--esxi-password-command", "echo common", ""}, {"RDMA_SETUP_ESXI_PASSWORD", "common", ""},
 			{"RDMA_SETUP_ESXI_PASSWORD_COMMAND", "echo common", ""}, {"esxi-password-command:", "echo common", ""}} {
 			s, e, err := settings(t, dir, []place{byHost, common})
@@ -248,7 +262,8 @@ func TestSourceThatCannotBeUsed(t *testing.T) {
 // TestPasswordCommandIsBounded: a command that does not end is ended with its context, also if a child of it keeps its output open.
 func TestPasswordCommandIsBounded(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
-	s, e, err := settings(t, t.TempDir(), []place{{"--password-command", `sh -c "trap true TERM INT; mkdir ` + begun + ` && { sleep 600 & wait; }; echo second"`, ""}})
+	s, e, err := settings(t, t.TempDir(),
+		[]place{{"--password-command", `sh -c "trap true TERM INT; mkdir ` + begun + ` && { sleep 600 & wait; }; echo second"`, ""}})
 	if err != nil {
 		t.Fatal(err)
 	}

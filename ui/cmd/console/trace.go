@@ -48,7 +48,8 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 		t.file, err = os.OpenFile(set.Trace, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	}
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the trace %s cannot be written: %w", set.Trace, err)
+		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the trace %s cannot be written: %w",
+			set.Trace, err)
 	}
 	t.records = jsonTo(t.file)
 	return t, nil
@@ -124,7 +125,8 @@ func round(d time.Duration) time.Duration {
 func record(l *slog.Logger, c backends.Call) {
 	r := slog.NewRecord(c.Started.Add(c.Took), slog.LevelDebug, "call", 0)
 	r.AddAttrs(slog.String("event", "call"), slog.String("id", c.ID), slog.String("method", c.Method), slog.String("target", c.Target),
-		slog.Float64("ms", float64(c.Took.Microseconds())/1000), slog.String("outcome", c.Outcome), slog.Int64("sent", c.Sent), slog.Int64("received", c.Received),
+		slog.Float64("ms", float64(c.Took.Microseconds())/1000), slog.String("outcome", c.Outcome), slog.Int64("sent", c.Sent),
+		slog.Int64("received", c.Received),
 		slog.String("payload", backends.Clean(c.Payload)))
 	_ = l.Handler().Handle(context.Background(), r) // a full disk must not stop the run
 }

@@ -63,7 +63,8 @@ func sources(s *session.Session, from ...string) []string {
 // modeFlag adds --mode.
 func modeFlag(c *cobra.Command, into *string) {
 	*into = string(answers.PVRDMA)
-	c.Flags().Var(&console.Choice{Into: into, From: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}}, "mode", "pvrdma, sriov or gpudirect")
+	c.Flags().Var(&console.Choice{Into: into, From: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}},
+		"mode", "pvrdma, sriov or gpudirect")
 }
 
 func newAnswersCmd(e *console.Env) *cobra.Command {
@@ -90,8 +91,9 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 			privileges := checks.Privileges(answers.Mode(mode))
 			name = cmp.Or(name, "rdma-setup-"+mode)
 			if output == "json" {
-				return plain.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges, "shared_lock": checks.SharedLock(),
-					"deploy": appliance.Privileges(), "images": checks.Images(), "lockdown": checks.Lockdown()})
+				return plain.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges,
+					"shared_lock": checks.SharedLock(),
+					"deploy":      appliance.Privileges(), "images": checks.Images(), "lockdown": checks.Lockdown()})
 			}
 			if tool == "powercli" {
 				_, err := fmt.Fprintf(e.Stdout, "New-VIRole -Name '%s' -Privilege (Get-VIPrivilege -Id '%s')\n"+
@@ -100,15 +102,18 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 					"# For rdma-setup deploy, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[5]s')\n"+
 					"# For clusters that an image manages, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[6]s')\n"+
 					"# For hosts in lockdown mode, also: Set-VIRole -Role '%[3]s' -AddPrivilege (Get-VIPrivilege -Id '%[7]s')\n",
-					strings.ReplaceAll(name, "'", "''"), strings.Join(privileges, "','"), strings.ReplaceAll(name, "'", "''"), strings.Join(checks.SharedLock(), "','"), strings.Join(appliance.Privileges(), "','"),
+					strings.ReplaceAll(name, "'", "''"), strings.Join(privileges, "','"), strings.ReplaceAll(name, "'", "''"),
+					strings.Join(checks.SharedLock(), "','"), strings.Join(appliance.Privileges(), "','"),
 					strings.Join(checks.Images(), "','"), strings.Join(checks.Lockdown(), "','"))
 				return err
 			}
 			_, err := fmt.Fprintf(e.Stdout, "govc role.create %s \\\n  %s\n# govc permissions.set -principal account@domain -role %s /\n"+
-				"# For run.lock: shared and measuring in turn, also: govc role.update -a %[3]s %[4]s\n# For rdma-setup deploy, also: govc role.update -a %[3]s %[5]s\n"+
+				"# For run.lock: shared and measuring in turn, also: govc role.update -a %[3]s %[4]s\n# For rdma-setup deploy, also: govc "+
+				"role.update -a %[3]s %[5]s\n"+
 				"# For clusters that an image manages, also: govc role.update -a %[3]s %[6]s\n"+
 				"# For hosts in lockdown mode, also: govc role.update -a %[3]s %[7]s\n",
-				plain.ShellWord(name), strings.Join(privileges, " \\\n  "), plain.ShellWord(name), strings.Join(checks.SharedLock(), " "), strings.Join(appliance.Privileges(), " "),
+				plain.ShellWord(name), strings.Join(privileges, " \\\n  "), plain.ShellWord(name), strings.Join(checks.SharedLock(), " "),
+				strings.Join(appliance.Privileges(), " "),
 				strings.Join(checks.Images(), " "), strings.Join(checks.Lockdown(), " "))
 			return err
 		},

@@ -64,7 +64,8 @@ in with the variables in /etc/rdma-setup/east.env. Several sites can share one n
 	}
 	fl := c.Flags()
 	fl.StringVarP(&m.Answers, "file", "f", "/etc/rdma-setup/%i.yaml", "answers file that the check reads; %i is the name of the site")
-	fl.StringVar(&m.Dir, "textfiles", "/var/lib/prometheus/node-exporter", "directory of node_exporter's --collector.textfile.directory (default: Debian's)")
+	fl.StringVar(&m.Dir, "textfiles", "/var/lib/prometheus/node-exporter",
+		"directory of node_exporter's --collector.textfile.directory (default: Debian's)")
 	fl.StringVar(&m.Program, "program", "/usr/local/bin/rdma-setup", "path of rdma-setup")
 	fl.DurationVar(&m.Every, "every", 15*time.Minute, "time between two checks; a result that is three times as old raises an alert")
 	fl.StringVar(&dir, "dir", "", "directory to write the files to, instead of stdout")

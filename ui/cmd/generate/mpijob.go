@@ -34,7 +34,8 @@ the default is the benchmark of the guide.`,
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, VMs")
-	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
+	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api",
+		"v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
 	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not support")
 	fl.BoolVar(&f.tcp, "tcp", false, "use TCP instead of RDMA, for comparison")
@@ -45,11 +46,13 @@ the default is the benchmark of the guide.`,
 	fl.IntVar(&f.job.GPUs, "gpus", 1, "GPUs for each worker")
 	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default: one for each GPU)")
 	fl.BoolVar(&f.job.Spread, "spread", true, "one worker per node: two on the same node measure its memory, not the fabric")
-	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, rdma/hca_shared_devices_a, instead of the node's /dev/infiniband")
+	fl.StringVar(&f.job.Resource, "rdma-resource", "",
+		"resource of an RDMA device plugin, rdma/hca_shared_devices_a, instead of the node's /dev/infiniband")
 	fl.StringVar(&f.job.Network, "network", "", "second network of the workers, such as the one of NVIDIA's Network Operator")
 	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default: read from the guests)")
 	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default: read from the guests, else NCCL detects it)")
-	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default: from the answers' DSCP, if guests mark their own traffic)")
+	fl.IntVar(&f.job.Net.Class, "traffic-class", 0,
+		"IP traffic class of RoCE (default: from the answers' DSCP, if guests mark their own traffic)")
 	fl.StringVar(&f.job.Net.Interface, "interface", "", "network interface for NCCL's own traffic, and for all with --tcp")
 	fl.IntVar(&f.job.Batches, "batches", 100, "batches of the benchmark")
 	return c

@@ -27,10 +27,13 @@ type networkFile struct {
 }
 
 var networkFiles = []networkFile{
-	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)", "netplan generate, then netplan apply; on a console, netplan try reverts by itself"},
-	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)", "nmcli connection reload, then nmcli connection up UUID"},
+	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)",
+		"netplan generate, then netplan apply; on a console, netplan try reverts by itself"},
+	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)",
+		"nmcli connection reload, then nmcli connection up UUID"},
 	{"ifcfg", netconf.Ifcfg, "Print the ifcfg file of an RDMA adapter (EL 7 and 8)", "ifdown INTERFACE; ifup INTERFACE"},
-	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter", "networkctl reload, then networkctl reconfigure INTERFACE"},
+	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter",
+		"networkctl reload, then networkctl reconfigure INTERFACE"},
 	{"interfaces", netconf.Ifupdown, "Print the ifupdown file of an RDMA adapter (Debian)", "ifup INTERFACE"},
 }
 
@@ -187,7 +190,8 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 		if i == nil {
 			return nil, refuse("", "no interface in the guest has the MAC %s", mac)
 		}
-		static := netconf.Static{NIC: netconf.NIC{Name: i.Name, MAC: mac}, PortGroup: n.PortGroup, CIDR: n.IP.String(), MTU: a.RailOf(n).Switch.MTU}
+		static := netconf.Static{NIC: netconf.NIC{Name: i.Name, MAC: mac}, PortGroup: n.PortGroup, CIDR: n.IP.String(),
+			MTU: a.RailOf(n).Switch.MTU}
 		if err := checkStatic(&static); err != nil {
 			return nil, refuse(backends.HintOf(err), "%v", err)
 		}

@@ -32,7 +32,8 @@ func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr)
 	for _, v := range a.VMs {
 		if n := a.Networks(v); len(n) > 0 && v.Guest.Managed() {
 			if n[0].IP.DHCP {
-				return nil, "", console.Usage("omit --file and set the guests with --host", "%s gets its RDMA address by DHCP, so it is not known in advance", v.Name)
+				return nil, "", console.Usage("omit --file and set the guests with --host",
+					"%s gets its RDMA address by DHCP, so it is not known in advance", v.Name)
 			}
 			*into = append(*into, n[0].IP.Addr())
 		}

@@ -52,9 +52,11 @@ nothing is read. Without any port all lines are comments, so pasting them has no
 	fl.IntVar(&f.wish.ECNMin, "ecn-min", 150, "queue length in KB at which marking begins")
 	fl.IntVar(&f.wish.ECNMax, "ecn-max", 1500, "queue length in KB at which every packet is marked")
 	f.lossless = string(answers.LosslessPFC)
-	fl.Var(&console.Choice{Into: &f.lossless, From: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless", "pfc or none (default from the answers)")
+	fl.Var(&console.Choice{Into: &f.lossless, From: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless",
+		"pfc or none (default from the answers)")
 	f.wish.Queue = "tx-queue"
-	fl.Var(&console.Choice{Into: &f.wish.Queue, From: []string{"tx-queue", "uc-tx-queue"}}, "queue", "name of queues on an EOS switch: tx-queue or uc-tx-queue")
+	fl.Var(&console.Choice{Into: &f.wish.Queue, From: []string{"tx-queue", "uc-tx-queue"}}, "queue",
+		"name of queues on an EOS switch: tx-queue or uc-tx-queue")
 	return c
 }
 
@@ -113,7 +115,8 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 		f.wish.VLAN = a.Switch.VLAN
 		for _, r := range a.AllRails() {
 			if r.Switch.VLAN != a.Switch.VLAN {
-				return console.Usage("run it once per rail, with --ports and --vlan", "the rails have the VLANs %d and %d, but one configuration can only have one", a.Switch.VLAN, r.Switch.VLAN)
+				return console.Usage("run it once per rail, with --ports and --vlan",
+					"the rails have the VLANs %d and %d, but one configuration can only have one", a.Switch.VLAN, r.Switch.VLAN)
 			}
 		}
 	}
@@ -128,7 +131,8 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	}
 	if !given("lossless") {
 		if a.QoS.Lossless == answers.LosslessPause {
-			return console.Usage("add --lossless pfc or --lossless none", "the answers ask for global pause, which this command does not configure on switches")
+			return console.Usage("add --lossless pfc or --lossless none",
+				"the answers ask for global pause, which this command does not configure on switches")
 		}
 		f.lossless = string(a.QoS.Lossless)
 	}
@@ -184,7 +188,8 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 
 // switchPorts reads from the hosts the switch port of their RDMA pNIC for each rail: ports by switch, and the pNICs that heard
 // nothing.
-func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
+func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers,
+	system switches.OS) (map[string][]switches.Port, []string, error) {
 	inv, err := s.Inventory(ctx, session.Scope(a))
 	if err != nil {
 		return nil, nil, err
@@ -244,7 +249,8 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 			}
 			name, err := switches.Name(system, n.Port)
 			if err != nil {
-				return nil, nil, backends.Errorf(backends.KindRefused, host, "use the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
+				return nil, nil, backends.Errorf(backends.KindRefused, host, "use the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v",
+					device, n.Switch, err)
 			}
 			ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})
 		}

@@ -98,7 +98,8 @@ func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice,
 		}
 	}
 	if len(gpus) != len(g.NVIDIA.Devices) || len(nics) != len(cards) || len(nics) == 0 {
-		return nil, refuse("list the VM's devices with: rdma-setup discover", "the host passes %d GPUs and %d RDMA devices to it, but the guest lists %d and %d: they cannot be matched",
+		return nil, refuse("list the VM's devices with: rdma-setup discover",
+			"the host passes %d GPUs and %d RDMA devices to it, but the guest lists %d and %d: they cannot be matched",
 			len(gpus), len(nics), len(g.NVIDIA.Devices), len(cards))
 	}
 	for i, d := range gpus {

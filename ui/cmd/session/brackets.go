@@ -15,7 +15,8 @@ const Evacuation = 30 * time.Minute
 
 // Brackets returns vCenter's brackets, extended by waiting for the guest after a VM was powered on.
 func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
-	o := vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User, Migrate: a.Run.Bystanders == answers.BystandersMigrate}
+	o := vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User,
+		Migrate: a.Run.Bystanders == answers.BystandersMigrate}
 	if s.Env.Twin != nil {
 		o.Wait = s.Env.Twin.Wait
 	}

@@ -18,7 +18,8 @@ import (
 func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	if file == "" {
 		if lab == nil {
-			return nil, console.Usage("use -f answers.yaml; the wizard writes such a file, and rdma-setup generate answers prints a template", "no answers file was given")
+			return nil, console.Usage("use -f answers.yaml; the wizard writes such a file, and rdma-setup generate answers prints a template",
+				"no answers file was given")
 		}
 		file = lab.answersFile("pvrdma")
 	}
@@ -74,7 +75,8 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 		return nil
 	}
 	if HostOf(set.URL) != HostOf(a.VCenter.URL) {
-		return console.Usage("select one with --url", "the environment sets vCenter %s, but the answers set %s", HostOf(set.URL), HostOf(a.VCenter.URL))
+		return console.Usage("select one with --url", "the environment sets vCenter %s, but the answers set %s", HostOf(set.URL),
+			HostOf(a.VCenter.URL))
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 		out.Without, out.Remedy = "the guest has no NVIDIA driver", "install the driver, or name its packages in gpudirect.driver and apply again"
 		return out
 	case len(g.NVIDIA.GPUs) == 0:
-		out.Without, out.Remedy = cmp.Or(g.NVIDIA.Error, "nvidia-smi lists no GPU"), "check the guest's kernel log for MMIO window, power and driver (rdma-setup check)"
+		out.Without, out.Remedy = cmp.Or(g.NVIDIA.Error, "nvidia-smi lists no GPU"),
+			"check the guest's kernel log for MMIO window, power and driver (rdma-setup check)"
 		return out
 	}
 	out.Index, out.Link = perftest.Nearest(g.NVIDIA.Topology, device, len(g.NVIDIA.GPUs))
@@ -55,12 +56,14 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	out.Name, out.Several = g.NVIDIA.GPUs[out.Index], len(g.NVIDIA.GPUs) > 1
 	out.Keys = peerKeys(a, v)
 	if err := vgpuPeer(v); err != nil {
-		out.Without, out.Remedy = "GPUDirect RDMA is off: "+err.Error(), "give the VM a C-series vGPU of a GPU with SR-IOV, or a whole GPU, or set NCCL_NET_GDR_LEVEL=LOC"
+		out.Without, out.Remedy = "GPUDirect RDMA is off: "+err.Error(),
+			"give the VM a C-series vGPU of a GPU with SR-IOV, or a whole GPU, or set NCCL_NET_GDR_LEVEL=LOC"
 		return out
 	}
 	if g.CUDATests == nil {
 		out.Without = "no perftest built with CUDA was found"
-		out.Remedy = "build perftest with CUDA_H_PATH=/usr/local/cuda/include/cuda.h and install it under /usr/local; the distribution's build does not support GPUs"
+		out.Remedy = "build perftest with CUDA_H_PATH=/usr/local/cuda/include/cuda.h and install it under /usr/local; the distribution's build " +
+			"does not support GPUs"
 		return out
 	}
 	out.Dir, out.DMABuf = g.CUDATests.Dir, g.NVIDIA.DMABuf && g.CUDATests.DMABuf

@@ -62,7 +62,8 @@ func checkAsks(a *answers.Answers, inv *backends.Inventory) []system.Question {
 func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	took, err := s.VC.Took(ctx)
 	if err != nil {
-		inv.Gaps = append(inv.Gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "how long operations took", Why: err.Error()})
+		inv.Gaps = append(inv.Gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "how long operations took",
+			Why: err.Error()})
 	}
 	inv.Took = took
 	what := []system.Question{system.VIBs, system.NextVIBs, system.Acceptance, system.Exceptions, system.VFs, system.BootDevice}

@@ -62,7 +62,8 @@ func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab,
 		lab.owner = owner
 		return lab, nil
 	}
-	return nil, backends.Errorf(backends.KindRefused, "", "stop one of them, or set another --state-dir for this command", "%d commands already have a private lab here", maxLabs)
+	return nil, backends.Errorf(backends.KindRefused, "", "stop one of them, or set another --state-dir for this command",
+		"%d commands already have a private lab here", maxLabs)
 }
 
 func noLabDir(err error) error {
@@ -89,7 +90,8 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 			return nil, noLabDir(err)
 		case first:
 		case e.Now().After(end):
-			return nil, backends.Errorf(backends.KindRefused, "", "stop that command, or set another --state-dir for this one", "another command still uses a lab that has ended")
+			return nil, backends.Errorf(backends.KindRefused, "", "stop that command, or set another --state-dir for this one",
+				"another command still uses a lab that has ended")
 		case backends.Sleep(ctx, 50*time.Millisecond):
 			continue // another command is starting one
 		default:
@@ -268,7 +270,8 @@ func (l *Lab) into(set *console.Settings) {
 	if err != nil {
 		return
 	}
-	set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword = console.Secret{}, console.Secret{}, console.Secret{}, console.Secret{}
+	set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword = console.Secret{}, console.Secret{}, console.Secret{},
+		console.Secret{}
 	targets := map[string]*string{
 		"GOVC_URL": &set.URL, "GOVC_USERNAME": &set.Username, "GOVC_PASSWORD": &set.Password.Text, "GOVC_TLS_CA_CERTS": &set.CACerts,
 		"RDMA_SETUP_KNOWN_HOSTS": &set.KnownHosts, "RDMA_SETUP_SSH_KEY": &set.SSHKey, "RDMA_SETUP_ESXI_PASSWORD": &set.ESXiPassword.Text,

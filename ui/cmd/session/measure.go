@@ -23,7 +23,8 @@ import (
 )
 
 // Measure runs the tests between the guests of the answers. inv is a survey after which nothing has changed; nil: they are read first.
-func (s *Session) Measure(ctx context.Context, a *answers.Answers, inv *backends.Inventory, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+func (s *Session) Measure(ctx context.Context, a *answers.Answers, inv *backends.Inventory, pairs string,
+	progress func(perftest.Progress)) ([]perftest.Measurement, error) {
 	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
 		return nil, nil
 	}
@@ -128,7 +129,8 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 		}
 	}
 	if len(plans) == 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "an incast needs VMs with RDMA on three host ports, a bisection on four", "there are too few VMs to load the fabric")
+		return nil, backends.Errorf(backends.KindRefused, "", "an incast needs VMs with RDMA on three host ports, a bisection on four",
+			"there are too few VMs to load the fabric")
 	}
 	if yes, err := l.Agree(plans); !yes || err != nil {
 		return nil, err
@@ -161,7 +163,8 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 func (l Loading) stopped(a *answers.Answers) error {
 	select {
 	case <-l.Stop:
-		return backends.Errorf(backends.KindInterrupted, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.", "stopped before the fabric was loaded")
+		return backends.Errorf(backends.KindInterrupted, "",
+			"Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.", "stopped before the fabric was loaded")
 	default:
 		return nil
 	}
@@ -220,7 +223,8 @@ func (s *Session) pfc(ctx context.Context, host, port string) *int {
 
 // measuring returns the runner of tests between the guests of the answers, and the ends by rail. A survey in which an end has no
 // active RDMA port does not serve: the port may have been coming up.
-func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backends.Inventory, progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
+func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backends.Inventory,
+	progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
 	noPort := func(n perftest.Node) bool { return n.Device == "" }
 	if inv == nil || slices.ContainsFunc(slices.Concat(railNodes(a, inv)...), noPort) {
 		var err error
@@ -232,7 +236,8 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backen
 	}
 	r := &perftest.Runner{
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
-		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
+		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress,
+		EthernetMTU: a.Switch.MTU,
 	}
 	if s.Env.Connections > 0 {
 		r.AtOnce = max(1, s.Env.Connections/2) // otherwise the two ends of each pair would be connected to again for each of its commands
@@ -378,7 +383,8 @@ func (s *Session) rdmaBytes(inv *backends.Inventory) func(ctx context.Context, h
 		out := map[string]int64{}
 		for _, row := range rows {
 			for label, value := range row {
-				way := map[string]string{"bytessent": "rdma_tx_bytes", "bytesreceived": "rdma_rx_bytes"}[strings.ToLower(strings.ReplaceAll(label, " ", ""))]
+				way := map[string]string{"bytessent": "rdma_tx_bytes", "bytesreceived": "rdma_rx_bytes"}[strings.ToLower(strings.ReplaceAll(label, " ",
+					""))]
 				if n, bad := strconv.ParseInt(strings.TrimSpace(value), 10, 64); way != "" && bad == nil {
 					out[way] = n
 				}

@@ -18,7 +18,9 @@ import (
 // NCCLSettings returns the NCCL settings for the guests of the answers, from their facts and the measurements; nil if no guest
 // has a GPU, or no RDMA device was found.
 func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
-	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
+	if len(measured) == 0 ||
+		!slices.ContainsFunc(inv.Guests,
+			func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
 		return nil
 	}
 	out := &report.NCCL{}
@@ -87,12 +89,14 @@ func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.M
 	if tried == 0 {
 		return "PHB", "GPU memory was not measured: try with and without NCCL_NET_GDR_LEVEL=LOC"
 	}
-	return order[farthest], fmt.Sprintf("GPUDirect RDMA is allowed as far as it was measured to match host memory (%s)", strings.Join(order[:farthest+1], ", "))
+	return order[farthest], fmt.Sprintf("GPUDirect RDMA is allowed as far as it was measured to match host memory (%s)",
+		strings.Join(order[:farthest+1], ", "))
 }
 
 // Applications measures MPI or NCCL between the guests of the answers, after RDMA was measured between them. The settings of
 // every rank are added here: the traffic class, and for NCCL those of NCCLSettings.
-func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs string, app perftest.Application, measured []perftest.Measurement,
+func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs string, app perftest.Application,
+	measured []perftest.Measurement,
 	done func(perftest.Measurement)) ([]perftest.Measurement, error) {
 	inv := s.Last(nil)
 	list, err := perftest.Pairs(railNodes(a, inv)[0], pairs)

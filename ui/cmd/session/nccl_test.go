@@ -19,7 +19,8 @@ func gpuWorld(mode answers.Mode) (*answers.Answers, *backends.Inventory) {
 		vm := answers.DefaultVM(name)
 		vm.IP.Prefix = netip.MustParsePrefix(ip + "/24")
 		a.VMs = append(a.VMs, vm)
-		inv.VMs = append(inv.VMs, backends.VM{Name: name, Passthrough: []string{"0000:3b:00.0", "0000:3c:00.0"}, Extra: map[string]string{"pciPassthru.allowP2P": "TRUE"}})
+		inv.VMs = append(inv.VMs, backends.VM{Name: name, Passthrough: []string{"0000:3b:00.0", "0000:3c:00.0"},
+			Extra: map[string]string{"pciPassthru.allowP2P": "TRUE"}})
 		inv.Guests = append(inv.Guests, backends.Guest{VM: name, MemlockKB: -1,
 			RDMA: []backends.VerbsDevice{{Name: "mlx5_0", Driver: "mlx5_core", MAC: "0c:42", State: "PORT_ACTIVE", RateGbps: 100, ActiveMTU: 4096,
 				GIDs: []backends.GID{{Index: 3, Type: "RoCE v2", IPv4: ip}}}},
@@ -44,20 +45,27 @@ func TestNCCLSettingsFromMeasurements(t *testing.T) {
 	}{
 		"matches host memory": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PHB"), nil,
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3", "match host memory"},
-		"one switch": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"), func(a *answers.Answers, _ *backends.Inventory) { a.QoS.Lossless = answers.LosslessPFC },
+		"one switch": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"),
+			func(a *answers.Answers, _ *backends.Inventory) { a.QoS.Lossless = answers.LosslessPFC },
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PIX NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106", ""},
-		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of the bandwidth of host memory"},
-		"not measured": {answers.GPUDirect, []perftest.Measurement{{Test: perftest.WriteBandwidth, Verdict: perftest.VerdictPass}}, nil, "NCCL_NET_GDR_LEVEL=PHB", "not measured"},
-		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "cannot access GPU memory"},
-		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
-			inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40c"}}
-		}, "NCCL_NET_GDR_LEVEL=LOC", "not set up (mode gpudirect)"},
-		"vGPU for graphics": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"), func(_ *answers.Answers, inv *backends.Inventory) {
-			inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40q"}}
-		}, "NCCL_NET_GDR_LEVEL=LOC", "off for vm-2"},
-		"a vGPU whose guest has no driver": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
-			inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA, inv.VMs[0].Passthrough = nil, nil, []string{"vgpu grid_a100-40c"}
-		}, "NCCL_NET_GDR_LEVEL=LOC", "a vGPU's"},
+		"staged": {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC",
+			"30 % of the bandwidth of host memory"},
+		"not measured": {answers.GPUDirect, []perftest.Measurement{{Test: perftest.WriteBandwidth, Verdict: perftest.VerdictPass}}, nil,
+			"NCCL_NET_GDR_LEVEL=PHB", "not measured"},
+		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil,
+			"NCCL_NET_GDR_LEVEL=LOC", "cannot access GPU memory"},
+		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}},
+			func(_ *answers.Answers, inv *backends.Inventory) {
+				inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40c"}}
+			}, "NCCL_NET_GDR_LEVEL=LOC", "not set up (mode gpudirect)"},
+		"vGPU for graphics": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"),
+			func(_ *answers.Answers, inv *backends.Inventory) {
+				inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40q"}}
+			}, "NCCL_NET_GDR_LEVEL=LOC", "off for vm-2"},
+		"a vGPU whose guest has no driver": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}},
+			func(_ *answers.Answers, inv *backends.Inventory) {
+				inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA, inv.VMs[0].Passthrough = nil, nil, []string{"vgpu grid_a100-40c"}
+			}, "NCCL_NET_GDR_LEVEL=LOC", "a vGPU's"},
 		"no GPU": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
 			inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA = nil, nil
 		}, "", ""},

@@ -201,7 +201,8 @@ func (h *hostPasswords) readFile(path string) error {
 		}
 		host, password, ok := strings.Cut(line, " ")
 		if !ok || host == "" || password == "" {
-			return console.Usage("Write a host name, a space and its password on each line.", "passwords of the ESXi hosts: %s", fmt.Sprintf("line %d of %s has no password", n, path))
+			return console.Usage("Write a host name, a space and its password on each line.", "passwords of the ESXi hosts: %s",
+				fmt.Sprintf("line %d of %s has no password", n, path))
 		}
 		h.byHost[host] = password
 	}
@@ -288,5 +289,6 @@ func (s *Session) trusted(ctx context.Context, k ssh.HostKey, files []string) bo
 	if ask == nil || len(files) == 0 {
 		return false
 	}
-	return ask(ctx, live.Question{Key: &live.HostKey{Who: k.Target.String(), Address: k.Address, Type: k.Type, Fingerprint: k.Fingerprint, KeptIn: files[0]}}).Yes
+	return ask(ctx, live.Question{Key: &live.HostKey{Who: k.Target.String(), Address: k.Address, Type: k.Type, Fingerprint: k.Fingerprint,
+		KeptIn: files[0]}}).Yes
 }

@@ -122,7 +122,8 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		set.Thumbprint = cmp.Or(set.Thumbprint, a.VCenter.Thumbprint)
 	}
 	if set.URL == "" {
-		return console.Usage("use --url, set GOVC_URL, set vcenter.url in the answers, or try everything on the lab with --lab", "no vCenter address is set")
+		return console.Usage("use --url, set GOVC_URL, set vcenter.url in the answers, or try everything on the lab with --lab",
+			"no vCenter address is set")
 	}
 	if set.Username == "" {
 		return console.Usage("use --username or set GOVC_USERNAME", "no vCenter account is set")
@@ -204,8 +205,10 @@ func (s *Session) password() func(context.Context) (string, error) {
 		case s.Env.Terminal():
 			return s.Env.Secret("password of " + set.Username)
 		}
-		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file, --password-stdin or --password-command",
-			"no password for %s is known, and there is no terminal for a prompt", s.Set.Username)
+		return "",
+			backends.Errorf(backends.KindAuth, "",
+				"set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file, --password-stdin or --password-command",
+				"no password for %s is known, and there is no terminal for a prompt", s.Set.Username)
 	})
 	return func(context.Context) (string, error) {
 		word, err := once()

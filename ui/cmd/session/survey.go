@@ -86,7 +86,8 @@ func (s *Session) reachGuests() error {
 			if s.Screen.Load() {
 				return s.trusted(ctx, k, cfg.KnownHosts), nil // the wizard's screen has the terminal
 			}
-			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown SSH host key.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
+			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown SSH host key.\n%s %s\nTrust it and remember it", k.Address, k.Type,
+				k.Fingerprint))
 		}
 	}
 	cfg.Connections = s.Env.Connections
@@ -213,7 +214,8 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	}
 	var g errgroup.Group
 	g.Go(func() error { s.guestFacts(ctx, a, inv); return nil })
-	if what != nil && a.Mode == answers.PVRDMA && slices.ContainsFunc(Reachable(a, inv), nic.MayBeOff) && !slices.Contains(what, system.Modules) {
+	if what != nil && a.Mode == answers.PVRDMA && slices.ContainsFunc(Reachable(a, inv), nic.MayBeOff) &&
+		!slices.Contains(what, system.Modules) {
 		what = append(what, system.Modules)
 	}
 	if len(what) > 0 {

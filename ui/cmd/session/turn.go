@@ -117,7 +117,8 @@ func (s *Session) awaitTurn(ctx context.Context, tell func(string)) (*vsphere.Le
 			if tries++; tries == turnTries || backends.KindOf(err) == backends.KindPermission || ctx.Err() != nil {
 				return nil, h, err
 			}
-		case other.Dead() || other.Run != "" && now.After(other.Until) || other.Run == "" && !nameless.IsZero() && s.Env.Now().Sub(nameless) > turnName:
+		case other.Dead() || other.Run != "" && now.After(other.Until) ||
+			other.Run == "" && !nameless.IsZero() && s.Env.Now().Sub(nameless) > turnName:
 			err := s.VC.BreakLease(ctx, backends.Ref{Type: backends.TypeVCenter, Name: s.Set.URL}, key, *other)
 			if nameless = (time.Time{}); err == nil {
 				continue // the next attempt shows whether it is gone

@@ -143,7 +143,8 @@ func (s *site) cutAt(cable *cable, c course, piece int, short, resume bool) stri
 	}
 	id, status := s.run()
 	begun := id != "" && status != "not begun"
-	if short && got.code != 0 && begun || !short && !when.IsZero() && got.code == 0 && !strings.Contains(got.out+got.errs, "cannot be reached") {
+	if short && got.code != 0 && begun ||
+		!short && !when.IsZero() && got.code == 0 && !strings.Contains(got.out+got.errs, "cannot be reached") {
 		s.t.Errorf("%s: a short cut fails nothing, a long one is told\n%s", row, got)
 	}
 	end, want := s.back, c.start
@@ -228,7 +229,8 @@ func cuts(t *testing.T, n int) {
 					for _, v := range st.VMs {
 						moved = append(moved, world.Event{What: world.HostVMs, Host: v.Host})
 						v.Host = where[v.Name]
-						moved = append(moved, world.Event{What: world.VMPower, VM: v.Name, Host: v.Host, Detail: "moved"}, world.Event{What: world.HostVMs, Host: v.Host})
+						moved = append(moved, world.Event{What: world.VMPower, VM: v.Name, Host: v.Host, Detail: "moved"},
+							world.Event{What: world.HostVMs, Host: v.Host})
 					}
 					return moved, nil
 				})

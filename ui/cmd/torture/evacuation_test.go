@@ -69,6 +69,7 @@ func (s *site) wentDown(what string, from, evacuations, least, most int) {
 		}
 	}
 	if entered != evacuations || left != evacuations || reboots < least || reboots > most {
-		s.t.Errorf("%s: %d evacuations, %d returns to service and %d reboots; want %d, %d and %d to %d", what, entered, left, reboots, evacuations, evacuations, least, most)
+		s.t.Errorf("%s: %d evacuations, %d returns to service and %d reboots; want %d, %d and %d to %d", what, entered, left, reboots,
+			evacuations, evacuations, least, most)
 	}
 }

@@ -20,7 +20,8 @@ import (
 // passing matches facts of the lab's world that may differ for the same state: keys, certificates and addresses that are generated,
 // times, counters, and the host of a VM, which DRS chooses, and its
 // virtual function, which that host chooses at power-on.
-var passing = regexp.MustCompile(`(^VMs\.[^.]+\.(Host|Adapters\.\d+\.VF)|BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
+var passing = regexp.MustCompile(
+	`(^VMs\.[^.]+\.(Host|Adapters\.\d+\.VF)|BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
 // numbered matches names that vCenter generates from such keys.
 var numbered = regexp.MustCompile(`DVUplinks-[0-9]+`)
@@ -88,7 +89,8 @@ echo modules $(cut -d " " -f 1 /proc/modules | sort)
 echo units $(systemctl list-unit-files --state=enabled --no-legend 2>/dev/null | sort)`
 
 // volatile matches files that a guest writes by itself, the key of the lab, and images that contain a date.
-var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
+var volatile = regexp.MustCompile(
+	`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
 
 // atBoot matches modules that the units of rdma-core and of the NVIDIA driver load at boot, or that nvidia-smi loads. Whether the
 // guest has booted since the packages were installed may differ for the same state.
@@ -130,7 +132,8 @@ func (s *site) ask(v answers.VM, command string) (string, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cfg := &ssh.ClientConfig{User: v.Guest.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 10 * time.Second}
+	cfg := &ssh.ClientConfig{User: v.Guest.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		Timeout: 10 * time.Second}
 	c, err := ssh.Dial("tcp", net.JoinHostPort(v.Guest.Address, strconv.Itoa(v.Guest.Port)), cfg)
 	if err != nil {
 		return "", err

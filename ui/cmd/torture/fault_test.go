@@ -16,7 +16,8 @@ import (
 // harms are what can be injected into a call. Task harms apply only to methods that start a task.
 var (
 	callHarms = []string{
-		"fault:SystemError", "fault:NoPermission", "fault:ConcurrentAccess", "hang", "drop", "drop-after", "slow:1s", "garbage", "expire", "http:503",
+		"fault:SystemError", "fault:NoPermission", "fault:ConcurrentAccess", "hang", "drop", "drop-after", "slow:1s", "garbage", "expire",
+		"http:503",
 	}
 	taskHarms    = []string{"task-error:The operation failed.", "task-cancel", "task-fault:ConcurrentAccess", "task-fault:Timedout"}
 	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}

@@ -21,7 +21,8 @@ import (
 func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05},
+	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond,
+		clock: timing.Clock{Real: true, Scale: 0.05},
 		// A resume to which vCenter reports the new firmware does not load the tools to read it.
 		stays: regexp.MustCompile(`\.MST$`)}
 	const node = "host/esx-01/firmware-image/0000:3b:00.0"
@@ -73,10 +74,12 @@ func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 func TestKilledBeforeAColdBoot(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05}}
+	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond,
+		clock: timing.Clock{Real: true, Scale: 0.05}}
 	s := serve(t, m)
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) {
-		a.SRIOV.Firmware = map[string]string{"MT_0000000009": "[shared-01] rdma/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"}
+		a.SRIOV.Firmware = map[string]string{
+			"MT_0000000009": "[shared-01] rdma/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"}
 		a.VMs[0].Trust = answers.Untrusted
 	})
 	const node = "host/esx-01/active-firmware/0000:3b:00.0"

@@ -76,7 +76,8 @@ func TestKilledWhileAGuestShutsDown(t *testing.T) {
 	start := s.facts()
 	s.lab.World().View(func(*world.State) { s.lab.World().Timing.Shutdown = 3 * time.Second })
 	seen := func(what, detail string) bool {
-		return slices.ContainsFunc(s.lab.World().Log.Events(), func(e world.Event) bool { return e.What == what && (detail == "" || e.Detail == detail) })
+		return slices.ContainsFunc(s.lab.World().Log.Events(),
+			func(e world.Event) bool { return e.What == what && (detail == "" || e.Detail == detail) })
 	}
 	run := s.start("", s.apply()...)
 	s.until("a guest is told to shut down", func() bool { return seen(world.VMShutdown, "") })
@@ -178,7 +179,9 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 	for name, flags := range map[string][]string{"waiting": nil, "skipping": {"--skip-unreachable"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, mode{name: "sriov", scenario: "sriov-half", hosts: 3, reboot: 100 * time.Millisecond, stays: regexp.MustCompile(`\.MaxVFs$|\.Cards\.|^VMs\..*\.Host$`)}) // firmware that was pending, and where DRS moves VMs
+			// firmware that was pending, and where DRS moves VMs
+			s := serve(t, mode{name: "sriov", scenario: "sriov-half", hosts: 3, reboot: 100 * time.Millisecond,
+				stays: regexp.MustCompile(`\.MaxVFs$|\.Cards\.|^VMs\..*\.Host$`)})
 			start := s.facts()
 			w := s.lab.World()
 			s.fault("host=esx-03,do=reboot-never")
@@ -197,7 +200,9 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 			others := func() string { // what the run has changed elsewhere and is still there
 				diff := cmp.Diff(s.leaving(start), s.leaving(s.facts()), cmp.FilterPath(func(p cmp.Path) bool {
 					key, is := p.Last().(cmp.MapIndex)
-					return is && (strings.Contains(key.Key().String(), "esx-03") || strings.Contains(key.Key().String(), "vm-03") || strings.Contains(key.Key().String(), "Switches."))
+					return is &&
+						(strings.Contains(key.Key().String(), "esx-03") || strings.Contains(key.Key().String(), "vm-03") ||
+							strings.Contains(key.Key().String(), "Switches."))
 				}, cmp.Ignore()))
 				return diff
 			}
@@ -215,7 +220,8 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 				}
 			} else {
 				got := back.end()
-				if got.code != 5 || !strings.Contains(got.out, "left behind: not reached: esx-03, vm-03") || !strings.Contains(got.out, "continue:    rdma-setup rollback "+id) {
+				if got.code != 5 || !strings.Contains(got.out, "left behind: not reached: esx-03, vm-03") ||
+					!strings.Contains(got.out, "continue:    rdma-setup rollback "+id) {
 					t.Fatalf("exit %d\n%s", got.code, got)
 				}
 				if diff := others(); diff != "" {

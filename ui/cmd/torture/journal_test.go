@@ -53,7 +53,8 @@ func TestDiskFullWhileTheJournalIsWritten(t *testing.T) {
 	s.env["XDG_STATE_HOME"] = "/proc/self" // not even root can write here
 	end := s.facts()
 	s.refusedWith(s.here(0, s.apply()...), 0) // without changes no journal is needed
-	if got := s.rewriteAndApply(func(a *answers.Answers) { a.Switch.MTU = 4200 }); got.code != 1 || !strings.Contains(got.errs, "--state-dir") {
+	if got := s.rewriteAndApply(func(a *answers.Answers) { a.Switch.MTU = 4200 }); got.code != 1 ||
+		!strings.Contains(got.errs, "--state-dir") {
 		t.Errorf("a state directory that cannot be written: exit %d\n%s", got.code, got)
 	}
 	s.same("without a journal", end)
@@ -90,9 +91,10 @@ func TestJournalsOfOthers(t *testing.T) {
 		text []byte
 		word string
 	}{
-		"version":           {bytes.Replace(content, []byte(`"version":2`), []byte(`"version":7`), 1), "version 7"},
-		"damaged":           {bytes.Replace(content, []byte(`"begin"`), []byte(`"began"`), 1), "damaged at line 2"},
-		"a record is gone":  {bytes.Join(append(bytes.SplitAfter(content, []byte("\n"))[:1:1], bytes.SplitAfter(content, []byte("\n"))[2:]...), nil), "damaged at line 2: it does not follow the line before it"},
+		"version": {bytes.Replace(content, []byte(`"version":2`), []byte(`"version":7`), 1), "version 7"},
+		"damaged": {bytes.Replace(content, []byte(`"begin"`), []byte(`"began"`), 1), "damaged at line 2"},
+		"a record is gone": {bytes.Join(append(bytes.SplitAfter(content, []byte("\n"))[:1:1], bytes.SplitAfter(content, []byte("\n"))[2:]...),
+			nil), "damaged at line 2: it does not follow the line before it"},
 		"not ours, no JSON": {[]byte("\x7fELF\x00\n\n\xff"), "damaged"},
 	} {
 		if err := os.WriteFile(path, b.text, 0o600); err != nil {

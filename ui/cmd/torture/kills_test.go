@@ -43,8 +43,9 @@ type victim struct {
 // lookAt dumps the site with the witness.
 func (s *site) lookAt() witness.Dump {
 	s.t.Helper()
-	w := witness.Site{URL: s.env["GOVC_URL"], User: s.env["GOVC_USERNAME"], Password: s.env["GOVC_PASSWORD"], CACerts: s.env["GOVC_TLS_CA_CERTS"],
-		Key: s.env["RDMA_SETUP_SSH_KEY"], SudoPassword: s.env["RDMA_SETUP_SUDO_PASSWORD"]}
+	w := witness.Site{URL: s.env["GOVC_URL"], User: s.env["GOVC_USERNAME"], Password: s.env["GOVC_PASSWORD"],
+		CACerts: s.env["GOVC_TLS_CA_CERTS"],
+		Key:     s.env["RDMA_SETUP_SSH_KEY"], SudoPassword: s.env["RDMA_SETUP_SUDO_PASSWORD"]}
 	for _, v := range s.vms {
 		w.Guests = append(w.Guests, witness.Guest{VM: path.Base(v.Name), Address: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User})
 	}
@@ -77,7 +78,8 @@ func undisturbedVictim(t *testing.T, m mode) *victim {
 	t.Helper()
 	v := &victim{site: serve(t, m)}
 	if m.name == "gpudirect" && !slices.Contains([]string{"ubuntu-22.04", "debian-12"}, m.systems[0]) {
-		v.answers = v.rewrite(v.answers, func(a *answers.Answers) { a.GPUDirect.Driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"} })
+		v.answers = v.rewrite(v.answers,
+			func(a *answers.Answers) { a.GPUDirect.Driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"} })
 	}
 	if m.name == "gpudirect" { // also run with a lock that other operators see
 		v.answers = v.rewrite(v.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
@@ -137,7 +139,8 @@ func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 	default:
 		c.between++
 	}
-	what := fmt.Sprintf("RDMA_SETUP_TORTURE_SEED=%d %s %s, killed after %s of %s %s", seed, c.name, c.system, got.took.Round(time.Millisecond), v.took.Round(time.Millisecond), where)
+	what := fmt.Sprintf("RDMA_SETUP_TORTURE_SEED=%d %s %s, killed after %s of %s %s", seed, c.name, c.system, got.took.Round(time.Millisecond),
+		v.took.Round(time.Millisecond), where)
 	id, status := v.run()
 	if resume {
 		c.resumes++
@@ -252,11 +255,15 @@ func report(t *testing.T, cells []*cell, failures []string) {
 	row("mode", "system", "kills", "inside", "between", "late", "rollback exact", "resume exact")
 	total := cell{mode: mode{name: "all"}}
 	for _, c := range cells {
-		row(c.name, c.system, c.kills, c.inside, c.between, c.late, fmt.Sprintf("%d of %d", c.backsExact, c.backs), fmt.Sprintf("%d of %d", c.resumeExact, c.resumes))
-		total.kills, total.inside, total.between, total.late = total.kills+c.kills, total.inside+c.inside, total.between+c.between, total.late+c.late
-		total.backs, total.backsExact, total.resumes, total.resumeExact = total.backs+c.backs, total.backsExact+c.backsExact, total.resumes+c.resumes, total.resumeExact+c.resumeExact
+		row(c.name, c.system, c.kills, c.inside, c.between, c.late, fmt.Sprintf("%d of %d", c.backsExact, c.backs),
+			fmt.Sprintf("%d of %d", c.resumeExact, c.resumes))
+		total.kills, total.inside, total.between, total.late = total.kills+c.kills, total.inside+c.inside, total.between+c.between,
+			total.late+c.late
+		total.backs, total.backsExact, total.resumes, total.resumeExact = total.backs+c.backs, total.backsExact+c.backsExact,
+			total.resumes+c.resumes, total.resumeExact+c.resumeExact
 	}
-	row(total.name, "", total.kills, total.inside, total.between, total.late, fmt.Sprintf("%d of %d", total.backsExact, total.backs), fmt.Sprintf("%d of %d", total.resumeExact, total.resumes))
+	row(total.name, "", total.kills, total.inside, total.between, total.late, fmt.Sprintf("%d of %d", total.backsExact, total.backs),
+		fmt.Sprintf("%d of %d", total.resumeExact, total.resumes))
 	fmt.Fprintf(&b, "kills inside commands: %d\n", total.inside)
 	t.Log("\n" + b.String())
 	dir := filepath.Join("..", "..", "..", "bin", "torture")

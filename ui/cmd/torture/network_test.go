@@ -42,8 +42,10 @@ func TestTortureKillsOfANetworkChange(t *testing.T) {
 	start := s.asRoot(s.vms[0], inForce)
 	c := s.undisturbed()
 	const change = " guest/vm-01/address/RDMA-PG:1"
-	for i, at := range []string{"before:intent" + change, "after:intent" + change, "systemd-run", "mktemp /etc/netplan/.", "mv -f /etc/netplan/.",
-		"networkctl reload", "networkctl reconfigure", "rm /run/rdma-setup/address", "systemctl stop rdma-setup-watch", "before:outcome" + change} {
+	for i, at := range []string{"before:intent" + change, "after:intent" + change, "systemd-run", "mktemp /etc/netplan/.",
+		"mv -f /etc/netplan/.",
+		"networkctl reload", "networkctl reconfigure", "rm /run/rdma-setup/address", "systemctl stop rdma-setup-watch",
+		"before:outcome" + change} {
 		if strings.Contains(at, change) {
 			s.killed(at, s.child(at, s.apply()...))
 		} else {
@@ -56,7 +58,8 @@ func TestTortureKillsOfANetworkChange(t *testing.T) {
 				t.Errorf("%s: the resume failed", at)
 			}
 			s.same("resumed after "+at, c.end)
-			if is := s.asRoot(s.vms[0], inForce); !strings.HasPrefix(is, start[:strings.Index(start, "== /run")]) || !strings.Contains(is, section(start, "10-netplan-all.network")) ||
+			if is := s.asRoot(s.vms[0], inForce); !strings.HasPrefix(is, start[:strings.Index(start, "== /run")]) ||
+				!strings.Contains(is, section(start, "10-netplan-all.network")) ||
 				!strings.Contains(is, section(is, "10-netplan-0-rdma-setup-RDMA-PG.network")) {
 				t.Errorf("%s: after the resume decides\n%s\nbefore the run\n%s", at, is, start)
 			}
@@ -130,7 +133,8 @@ func TestTortureKillsLeaveAPageForTheConsole(t *testing.T) {
 				m.systems = []string{system}
 				s := serve(t, m)
 				if m.name == "gpudirect" && system == "rhel-9" {
-					s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.GPUDirect.Driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"} })
+					s.answers = s.rewrite(s.answers,
+						func(a *answers.Answers) { a.GPUDirect.Driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"} })
 				}
 				const files = `find /etc/netplan /etc/NetworkManager /etc/sysconfig/network-scripts /etc/systemd/network -type f 2>/dev/null | sort | while read -r f; do sha256sum "$f"; done`
 				before := s.asRoot(s.vms[0], files)

@@ -34,13 +34,15 @@ const (
 var obstacles = []obstacle{
 	{name: "a full boot file system", mode: mode{name: "gpudirect", scenario: "nouveau", reboot: 200 * time.Millisecond},
 		back: []string{noImage}, says: "No space left on device", rests: "nouveau"},
-	{name: "a boot file system that was full before", code: 1, apply: []string{noImage}, back: []string{noImage}}, // the RAM disk was not renewed
+	// the RAM disk was not renewed
+	{name: "a boot file system that was full before", code: 1, apply: []string{noImage}, back: []string{noImage}},
 	{name: "a full etc", before: "echo \\# of somebody else >/etc/modules-load.d/rdma-setup.conf",
 		back: []string{"command=mktemp /etc" + noRoom}, says: "No space left on device", rests: "file /etc/modules-load.d/rdma-setup.conf has"},
 	{name: "etc is read-only after the first file", code: 1,
-		apply: []string{"command=mktemp /etc/modules-load.d" + readOnly, "command=mktemp /etc/netplan" + readOnly, "command=mktemp /etc/security" + readOnly},
-		back:  []string{"command=mktemp /etc" + readOnly, "command=rm -f -- /etc" + noRemove},
-		says:  "Read-only file system", rests: "rdma-setup-vmw_pvrdma.service"},
+		apply: []string{"command=mktemp /etc/modules-load.d" + readOnly, "command=mktemp /etc/netplan" + readOnly,
+			"command=mktemp /etc/security" + readOnly},
+		back: []string{"command=mktemp /etc" + readOnly, "command=rm -f -- /etc" + noRemove},
+		says: "Read-only file system", rests: "rdma-setup-vmw_pvrdma.service"},
 	{name: "the power fails while dpkg is at work", code: 1,
 		apply: []string{"command=dpkg --force-confdef --force-confold --status-fd 9 --no-triggers --unpack,nth=1,do=reset:3"},
 		back:  []string{"command=dpkg --force-confdef" + noWrite},
@@ -149,7 +151,8 @@ func (o obstacle) hinder(t *testing.T) {
 func failures(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(out) {
-		if !strings.Contains(line, `"event":"progress"`) && !strings.Contains(line, `"event":"started"`) && !strings.Contains(line, `"event":"done"`) {
+		if !strings.Contains(line, `"event":"progress"`) && !strings.Contains(line, `"event":"started"`) &&
+			!strings.Contains(line, `"event":"done"`) {
 			b.WriteString(line)
 		}
 	}

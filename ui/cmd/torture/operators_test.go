@@ -102,7 +102,8 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 	one := <-first
 	t.Logf("applies: %d and %d", one.code, second.code)
 	for i, got := range []said{one, second} {
-		if got.code != 0 && !strings.Contains(got.out, `"status":"refused"`) && !strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, "changed since the plan was made") &&
+		if got.code != 0 && !strings.Contains(got.out, `"status":"refused"`) && !strings.Contains(got.out+got.errs, "omebody") &&
+			!strings.Contains(got.out, "changed since the plan was made") &&
 			!lostItsGuest(t, got, []said{second, one}[i]) {
 			t.Errorf("exit %d, and no conflict is named\n%s", got.code, got)
 		}
@@ -123,7 +124,8 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 		t.Logf("rollback: %d", got.code)
 		if got.code != 0 {
 			named = true
-			if got.code != 5 && got.code != 3 || !strings.Contains(got.out+got.errs, "left alone") && !strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, `"event":"failed"`) {
+			if got.code != 5 && got.code != 3 || !strings.Contains(got.out+got.errs, "left alone") &&
+				!strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, `"event":"failed"`) {
 				t.Errorf("rollback: exit %d names nothing\n%s", got.code, got)
 			}
 		}
@@ -153,7 +155,8 @@ func onlyModules(start, end map[string]string) bool {
 	start, end = maps.Clone(start), maps.Clone(end)
 	for key, was := range start {
 		is := strings.Fields(end[key])
-		if strings.HasPrefix(key, "guest ") && strings.HasSuffix(key, " modules") && !slices.ContainsFunc(strings.Fields(was), func(m string) bool { return !slices.Contains(is, m) }) {
+		if strings.HasPrefix(key, "guest ") && strings.HasSuffix(key, " modules") &&
+			!slices.ContainsFunc(strings.Fields(was), func(m string) bool { return !slices.Contains(is, m) }) {
 			end[key] = was
 		}
 	}
@@ -229,7 +232,8 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 	}
 	s.until(vm+" is off", func() bool { return len(s.off()) == 1 })
 	got := s.here(0, s.apply()...)
-	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is working on this target: shut down by "+s.env["GOVC_USERNAME"]+" since 20") {
+	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is working on this target: shut down by "+s.env["GOVC_USERNAME"]+
+		" since 20") {
 		t.Errorf("exit %d\n%s", got.code, got)
 	}
 	if off := s.off(); !slices.Equal(off, []string{vm}) {
@@ -250,7 +254,8 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = s.here(0, s.apply()...)
-	if got.code != 3 || !strings.Contains(got.out, "esx-01: VC-TASK-006: running tasks: HostSystem.enterMaintenanceMode by "+s.env["GOVC_USERNAME"]+" since 20") {
+	if got.code != 3 || !strings.Contains(got.out, "esx-01: VC-TASK-006: running tasks: HostSystem.enterMaintenanceMode by "+
+		s.env["GOVC_USERNAME"]+" since 20") {
 		t.Errorf("exit %d\n%s", got.code, got)
 	}
 	if err := task.Cancel(t.Context()); err != nil {

@@ -92,7 +92,8 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	records[at] = bytes.Replace(records[at], []byte(`"prior"`), []byte(`"prjor"`), 1)
 	s.write(path, records)
 	got = s.here(0, "rollback", id, "--salvage", "--yes", "-o", "json")
-	s.refusedWith(got, 5, "line "+strconv.Itoa(at+1), "option/Net.PVRDMAVmknic: it was changed, but the record of its previous value is damaged")
+	s.refusedWith(got, 5, "line "+strconv.Itoa(at+1),
+		"option/Net.PVRDMAVmknic: it was changed, but the record of its previous value is damaged")
 	if !strings.Contains(got.out, "not rolled back, because the journal was damaged: ") {
 		t.Errorf("the result does not say it:\n%s", got.out)
 	}
@@ -133,7 +134,8 @@ func TestStateDirectoryDeletedDuringTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-first
-	if got.code != 5 || !strings.Contains(got.out, "the state directory was changed during the run") || !strings.Contains(got.out, "left behind: ") {
+	if got.code != 5 || !strings.Contains(got.out, "the state directory was changed during the run") ||
+		!strings.Contains(got.out, "left behind: ") {
 		t.Errorf("exit %d\n%s", got.code, got)
 	}
 	for _, e := range s.lab.World().Log.Events() {

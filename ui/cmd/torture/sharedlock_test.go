@@ -113,7 +113,8 @@ func (f *foreigner) hold(h map[string]any) {
 
 func lease(run, machine string, until time.Duration) map[string]any {
 	now := time.Now().UTC()
-	return map[string]any{"run": run, "user": "ada", "machine": machine, "boot": "x", "pid": 1, "since": now.Add(-time.Hour), "until": now.Add(until)}
+	return map[string]any{"run": run, "user": "ada", "machine": machine, "boot": "x", "pid": 1, "since": now.Add(-time.Hour),
+		"until": now.Add(until)}
 }
 
 // TestSharedLock has two operators with separate state directories: the second is refused during the run of the first, and

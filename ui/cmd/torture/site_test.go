@@ -79,7 +79,8 @@ func serve(t *testing.T, m mode) *site {
 	if m.netplan != "" {
 		files = t.TempDir()
 		dir := filepath.Join(files, "all", "etc", "netplan")
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "50-cloud-init.yaml"), []byte(m.netplan), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "50-cloud-init.yaml"), []byte(m.netplan),
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +91,8 @@ func serve(t *testing.T, m mode) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close(); l = nil }) // nil: package testing keeps this function, and with it the lab, until all parallel tests have ended
+	// nil: package testing keeps this function, and with it the lab, until all parallel tests have ended
+	t.Cleanup(func() { l.Close(); l = nil })
 	state := t.TempDir()
 	s := &site{t: t, lab: l, mode: m, env: map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}}
 	for _, kv := range l.Env() {

@@ -146,7 +146,8 @@ func program0(argv string) string {
 // repeatable matches methods that can be called again without reading the result of the first call: they only read, or concern our
 // own session, or have no further effect, such as a second shutdown of a guest that is shutting down. How many members share a
 // call of ReconfigureDvs_Task depends on when they are due, so a second one is not noticed here.
-var repeatable = regexp.MustCompile(`^(Retrieve|ContinueRetrieve|Query|Fetch|CurrentTime|HasPrivilege|WaitFor|CancelWait|Create(ContainerView|ListView|Filter|PropertyCollector)|ModifyListView|DestroyView|Log(in|out)|Refresh|ExecuteSoap|ShutdownGuest|ReconfigureDvs_Task)`)
+var repeatable = regexp.MustCompile(
+	`^(Retrieve|ContinueRetrieve|Query|Fetch|CurrentTime|HasPrivilege|WaitFor|CancelWait|Create(ContainerView|ListView|Filter|PropertyCollector)|ModifyListView|DestroyView|Log(in|out)|Refresh|ExecuteSoap|ShutdownGuest|ReconfigureDvs_Task)`)
 
 // twice checks that a call that took effect, but was not answered, does not take effect a second time, and reports repeated calls.
 func (s *site) twice(sub subject, rule, do string, u used) string {

@@ -18,8 +18,10 @@ import (
 // adapters copies pNICs and PCI functions. VFs are left out: the lab creates them.
 func (t *Twin) adapters(h *backends.Host, w *world.Host) {
 	for _, n := range h.NICs {
-		p := &world.PNIC{Device: n.Device, MAC: n.MAC, PCI: n.PCI, Driver: n.Driver, DriverVersion: n.DriverVersion, Firmware: n.Firmware, Model: n.Model,
-			Vendor: vendors[id(n.Vendor)], SpeedMbps: cmp.Or(n.SpeedMbps, n.MaxSpeedMbps), MaxSpeedMbps: n.MaxSpeedMbps, LinkUp: n.SpeedMbps > 0, MTU: 1500, NUMA: max(0, n.NUMA), RxPause: true, TxPause: true}
+		p := &world.PNIC{Device: n.Device, MAC: n.MAC, PCI: n.PCI, Driver: n.Driver, DriverVersion: n.DriverVersion, Firmware: n.Firmware,
+			Model:  n.Model,
+			Vendor: vendors[id(n.Vendor)], SpeedMbps: cmp.Or(n.SpeedMbps, n.MaxSpeedMbps), MaxSpeedMbps: n.MaxSpeedMbps, LinkUp: n.SpeedMbps > 0,
+			MTU: 1500, NUMA: max(0, n.NUMA), RxPause: true, TxPause: true}
 		if n.SRIOV != nil && n.SRIOV.Capable {
 			p.MaxVFs = n.SRIOV.Max
 		}
@@ -66,7 +68,8 @@ func virtual(h *backends.Host, d backends.PCIDevice) bool {
 
 // function copies a PCI function.
 func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice {
-	f := &world.PCIDevice{Address: d.Address, Parent: d.Parent, Class: id(d.Class), Vendor: id(d.Vendor), Device: id(d.Device), SubVendor: id(d.Vendor),
+	f := &world.PCIDevice{Address: d.Address, Parent: d.Parent, Class: id(d.Class), Vendor: id(d.Vendor), Device: id(d.Device),
+		SubVendor:  id(d.Vendor),
 		VendorName: vendors[id(d.Vendor)], DeviceName: d.Name, NUMA: max(0, d.NUMA), Bridge: id(d.Class) == 0x0604,
 		PassthruCapable: d.Capable, PassthruEnabled: d.Enabled, PassthruActive: d.Active}
 	for _, g := range h.GPUs {
@@ -75,7 +78,8 @@ func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice
 		}
 	}
 	if !scenario.Know(f) {
-		t.note(h.Name+" "+d.Address, "the lab does not know this GPU ("+d.Name+"): its memory regions are left out, so that power-on does not fail for them")
+		t.note(h.Name+" "+d.Address,
+			"the lab does not know this GPU ("+d.Name+"): its memory regions are left out, so that power-on does not fail for them")
 	}
 	for _, other := range d.Dependents {
 		if other < d.Address && (f.Dependent == "" || other < f.Dependent) {
@@ -92,7 +96,8 @@ func infiniband(h *backends.Host, address string) bool {
 
 // unnamed adds the port of a card that the host does not list: it is passed through, or set to InfiniBand.
 func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, why string) {
-	p := &world.PNIC{PCI: d.Address, Driver: world.Nmlx5, Model: d.Name, Vendor: vendors[id(d.Vendor)], SpeedMbps: 100000, MaxSpeedMbps: 100000, LinkUp: true, MTU: 1500,
+	p := &world.PNIC{PCI: d.Address, Driver: world.Nmlx5, Model: d.Name, Vendor: vendors[id(d.Vendor)], SpeedMbps: 100000,
+		MaxSpeedMbps: 100000, LinkUp: true, MTU: 1500,
 		MAC: fmt.Sprintf("b8:59:9f:%02x:%02x:%02x", w.Index>>8, w.Index&0xff, 0x80+len(w.PNICs))}
 	for n := 0; p.Device == ""; n++ {
 		if name := fmt.Sprintf("vmnic%d", n); w.PNIC(name) == nil {
@@ -141,9 +146,11 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 		if read, told := system(h).Firmware[p.PCI]; told {
 			settle(c, read)
 		} else {
-			t.note(h.Name, "firmware settings were not read (collect --esxi-shell reads them): values that fit the number of VFs, otherwise factory defaults")
+			t.note(h.Name,
+				"firmware settings were not read (collect --esxi-shell reads them): values that fit the number of VFs, otherwise factory defaults")
 			if c.Setting("INTERNAL_CPU_OFFLOAD_ENGINE") != nil {
-				t.note(h.Name+" "+p.PCI, "the mode of this BlueField was not read (collect --esxi-shell reads it): NIC mode; in DPU mode the run would fail")
+				t.note(h.Name+" "+p.PCI,
+					"the mode of this BlueField was not read (collect --esxi-shell reads it): NIC mode; in DPU mode the run would fail")
 			}
 		}
 		w.Cards = append(w.Cards, c)
@@ -181,5 +188,6 @@ func number(s *firmware.Setting, text string) (int, bool) {
 
 // vendors are names by PCI id, as ESXi shows them.
 var vendors = map[uint16]string{
-	0x15b3: "Mellanox Technologies", 0x8086: "Intel Corporation", 0x10de: "NVIDIA Corporation", 0x10b5: "PLX Technology, Inc.", 0x14e4: "Broadcom Inc.",
+	0x15b3: "Mellanox Technologies", 0x8086: "Intel Corporation", 0x10de: "NVIDIA Corporation", 0x10b5: "PLX Technology, Inc.",
+	0x14e4: "Broadcom Inc.",
 }

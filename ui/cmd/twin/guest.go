@@ -22,7 +22,8 @@ const standIn = "ubuntu-22.04"
 // only if the answers of the site do.
 func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	g := t.site.Guest(v.Name)
-	w.Guest = world.Guest{OS: standIn, Hostname: hostname(v.Name), Up: w.On && v.Tools == "guestToolsRunning", Booted: t.made, Boots: 1, BIOS: v.Firmware == "bios"}
+	w.Guest = world.Guest{OS: standIn, Hostname: hostname(v.Name), Up: w.On && v.Tools == "guestToolsRunning", Booted: t.made, Boots: 1,
+		BIOS: v.Firmware == "bios"}
 	at := slices.IndexFunc(t.asked(), func(a answers.VM) bool { return a.Name == v.Name || a.Name == v.Path })
 	if at < 0 {
 		s.Strangers = append(s.Strangers, v.Name)
@@ -96,7 +97,9 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 
 // unsupported notes facts of a guest that the twin does not have.
 func (t *Twin) unsupported(v *backends.VM, g *backends.Guest) {
-	t.note("", "guests have the packages of a new installation and those that this program knows, in the lab's versions; files of other software are left out")
+	t.note("",
+		"guests have the packages of a new installation and those that this program knows, in the lab's versions; files of other software "+
+			"are left out")
 	for _, row := range []struct {
 		what string
 		is   bool
@@ -105,7 +108,8 @@ func (t *Twin) unsupported(v *backends.VM, g *backends.Guest) {
 		{"the container engine", g.Engine != nil && g.CUDATests != nil},
 		{"an interrupted installation of MLNX_OFED", g.OFEDUnfinished},
 		{"the license token of its vGPUs", g.NVIDIA != nil && g.NVIDIA.Token},
-		{"the firewall, huge pages, the clock and the log of its kernel", g.Firewall != nil || g.HugePages != nil || g.ClockSkew != nil || g.KernelLog != nil},
+		{"the firewall, huge pages, the clock and the log of its kernel", g.Firewall != nil || g.HugePages != nil || g.ClockSkew != nil ||
+			g.KernelLog != nil},
 	} {
 		if row.is {
 			t.note(v.Name, "not copied: "+row.what)

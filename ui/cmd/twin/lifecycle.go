@@ -23,7 +23,8 @@ func (t *Twin) image(s *world.State, h *backends.Host, of *world.Services) {
 	}
 	c := t.site.Cluster(h.Cluster)
 	if c == nil || c.Image == nil || c.Image.Error != "" {
-		t.note("", "the image of the cluster "+h.Cluster+" was not read: a base image of "+h.Version+" without components, and no depots beyond those of other images")
+		t.note("", "the image of the cluster "+h.Cluster+" was not read: a base image of "+h.Version+
+			" without components, and no depots beyond those of other images")
 	} else {
 		img := c.Image
 		m.Base, m.AddOn, m.Hardware, m.QuickBoot = img.Base, img.AddOn, strings.Join(img.Hardware, ", "), img.QuickBoot

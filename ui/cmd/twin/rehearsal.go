@@ -50,7 +50,8 @@ type Rehearsal struct {
 // NewRehearsal returns a rehearsal with the twin's assumptions and the durations.
 func NewRehearsal(assumed, times []string) *Rehearsal {
 	return &Rehearsal{Assumed: assumed, Times: times, Plan: []string{}, Steps: []Step{}, Failed: []string{}, Checks: map[checks.Status]int{},
-		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Warnings: []string{}, NotBack: []string{}, NotUndone: []string{}, Simulated: true}
+		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Warnings: []string{}, NotBack: []string{},
+		NotUndone: []string{}, Simulated: true}
 }
 
 // spread is the assumed range of a site's durations: plus or minus one part in spread of those used for a timeline.
@@ -115,8 +116,10 @@ func (r *Rehearsal) lists() []list {
 		}
 	}
 	return []list{
-		{"failed:", r.Failed}, {"checks that failed after the run on the twin:", r.Findings}, {"measured below the expected value (SIMULATED):", measured},
-		{"failed in the rollback on the twin:", r.NotUndone}, {"not as before after the rollback on the twin:", r.Differs}, {"durations:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
+		{"failed:", r.Failed}, {"checks that failed after the run on the twin:", r.Findings},
+		{"measured below the expected value (SIMULATED):", measured},
+		{"failed in the rollback on the twin:", r.NotUndone}, {"not as before after the rollback on the twin:", r.Differs},
+		{"durations:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
 	}
 }
 
@@ -170,7 +173,8 @@ func (r *Rehearsal) head() []string {
 	out := []string{head}
 	if len(r.Steps) > 0 {
 		between := func(r [2]int) string { return "expect " + Clock(r[0]) + " to " + Clock(r[1]) }
-		out = append(out, "window: "+Clock(r.Window)+"; "+between(r.WindowRange), "longest time that a VM is off: "+Clock(r.Worst)+"; "+between(r.WorstRange))
+		out = append(out, "window: "+Clock(r.Window)+"; "+between(r.WindowRange), "longest time that a VM is off: "+Clock(r.Worst)+"; "+
+			between(r.WorstRange))
 	}
 	if len(r.NotBack) > 0 {
 		out = append(out, "out of service at the end: "+plain.Names(r.NotBack))
@@ -276,7 +280,8 @@ func (r *Rehearsal) HTML(w io.Writer) error {
 	}
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{
-		"Simulated": simulated, "Head": r.head(), "Rows": r.rows(), "Window": r.Window, "Ends": r.ends(), "Lists": append([]list{{"plan:", r.Plan}}, r.lists()...),
+		"Simulated": simulated, "Head": r.head(), "Rows": r.rows(), "Window": r.Window, "Ends": r.ends(),
+		"Lists": append([]list{{"plan:", r.Plan}}, r.lists()...),
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,8 @@ func (t *Twin) setup(w *world.VM, v *backends.VM, g *backends.Guest) {
 		w.Guest.Files = append(w.Guest.Files, world.File{Path: f.Path, Mode: f.Mode, Text: f.Text, Link: f.Link})
 	}
 	if g.MOFED != "" {
-		w.Guest.Files = append(w.Guest.Files, world.File{Path: "/usr/bin/ofed_info", Mode: 0o755, Text: "#!/bin/sh\necho " + ssh.Quote(g.MOFED+":") + "\n"})
+		w.Guest.Files = append(w.Guest.Files, world.File{Path: "/usr/bin/ofed_info", Mode: 0o755,
+			Text: "#!/bin/sh\necho " + ssh.Quote(g.MOFED+":") + "\n"})
 	}
 	if g.OwnTests != "" {
 		tests(w, backends.PerftestPrefix(backends.BuildSamePerftest)+"/bin", perftest.OwnPrefix)
@@ -116,7 +117,8 @@ func nameOf(v *backends.VM, g *backends.Guest, i *backends.Interface) string {
 	}
 	a := guest.AddressOf(i, "")
 	for _, a.PortGroup = range names {
-		if f, ok := netconf.FileFor(netconf.System(g.NetConfig), a); ok && f.Path == i.Config && fileOf.MatchString(f.Path) { // files of network-scripts have the same name whoever wrote them
+		// files of network-scripts have the same name whoever wrote them
+		if f, ok := netconf.FileFor(netconf.System(g.NetConfig), a); ok && f.Path == i.Config && fileOf.MatchString(f.Path) {
 
 			return a.PortGroup
 		}
@@ -153,8 +155,9 @@ func (t *Twin) network(w *world.VM, v *backends.VM, g *backends.Guest, system ne
 			continue
 		}
 		f, _ := netconf.FileFor(system, a)
-		w.Guest.Files = append(w.Guest.Files, world.File{Path: path.Join(path.Dir(f.Path), strings.Replace(path.Base(f.Path), "rdma-setup-", "", 1)),
-			Mode: system.Mode(), Text: foreign(f.Content)})
+		w.Guest.Files = append(w.Guest.Files,
+			world.File{Path: path.Join(path.Dir(f.Path), strings.Replace(path.Base(f.Path), "rdma-setup-", "", 1)),
+				Mode: system.Mode(), Text: foreign(f.Content)})
 	}
 }
 

@@ -81,7 +81,8 @@ func (t *Twin) depot(s *world.State) {
 func packages(known []world.VIB, sys *backends.HostSystem) []world.VIB {
 	var list []world.VIB
 	add := func(name string, v backends.VIB, pending string) {
-		p := world.VIB{Name: name, Version: v.Version, Vendor: "VMware", Acceptance: v.Acceptance, Installed: known[0].Installed, Pending: pending}
+		p := world.VIB{Name: name, Version: v.Version, Vendor: "VMware", Acceptance: v.Acceptance, Installed: known[0].Installed,
+			Pending: pending}
 		for _, k := range known {
 			if k.Name == name {
 				p.Vendor = k.Vendor

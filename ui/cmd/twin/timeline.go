@@ -38,7 +38,8 @@ func (s *Stated) Measure(took *backends.Took, stated func(flag string) bool) {
 	for flag, t := range map[string]struct {
 		to  *time.Duration
 		all []time.Duration
-	}{"reboot": {&s.Reboot, took.Reboot}, "evacuate": {&s.Evacuate, took.Evacuate}, "shutdown": {&s.Shutdown, took.Shutdown}, "boot": {}, "install": {}, "other": {}} {
+	}{"reboot": {&s.Reboot, took.Reboot}, "evacuate": {&s.Evacuate, took.Evacuate}, "shutdown": {&s.Shutdown, took.Shutdown}, "boot": {},
+		"install": {}, "other": {}} {
 		switch n := len(t.all); {
 		case stated(flag):
 		case n > 0:
@@ -97,8 +98,10 @@ func (s Stated) Sources() []string {
 	for _, t := range []struct {
 		flag, what string
 		d          time.Duration
-	}{{"reboot", "a host reboots", s.Reboot}, {"evacuate", "a host enters maintenance mode", s.Evacuate}, {"shutdown", "a guest shuts down", s.Shutdown},
-		{"boot", "a guest boots", s.Boot}, {"install", "packages, drivers and components are installed", s.Install}, {"other", "any other operation", s.Other}} {
+	}{{"reboot", "a host reboots", s.Reboot}, {"evacuate", "a host enters maintenance mode", s.Evacuate},
+		{"shutdown", "a guest shuts down", s.Shutdown},
+		{"boot", "a guest boots", s.Boot}, {"install", "packages, drivers and components are installed", s.Install},
+		{"other", "any other operation", s.Other}} {
 		out = append(out, t.what+": "+t.d.Round(time.Millisecond).String()+" ("+cmp.Or(s.from[t.flag], "stated")+")")
 	}
 	return out

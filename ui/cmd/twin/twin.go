@@ -66,7 +66,8 @@ func (t *Twin) arrange() {
 	wanted := func(p place) bool {
 		return slices.ContainsFunc(t.site.Hosts, func(h backends.Host) bool {
 			a := t.answers
-			return placeOf(&h) == p && a != nil && h.In(a.Hosts.Datacenter, a.Hosts.Cluster) && (len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name))
+			return placeOf(&h) == p && a != nil && h.In(a.Hosts.Datacenter, a.Hosts.Cluster) &&
+				(len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name))
 		})
 	}
 	rank := func(p place) int {
@@ -306,7 +307,8 @@ type assumptions struct{ plain.Gathered[string, string] }
 func (a assumptions) list() []string {
 	out := []string{}
 	for what, targets := range a.All() {
-		names := slices.DeleteFunc(slices.Compact(slices.SortedFunc(slices.Values(targets), plain.Natural)), func(n string) bool { return n == "" })
+		names := slices.DeleteFunc(slices.Compact(slices.SortedFunc(slices.Values(targets), plain.Natural)),
+			func(n string) bool { return n == "" })
 		if len(names) > 0 {
 			what = plain.Names(names) + ": " + what
 		}

@@ -16,8 +16,9 @@ import (
 // vm copies a VM.
 func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	w := &world.VM{
-		Name: v.Name, Path: v.Path, Index: i, Host: v.Host, On: v.Power == "poweredOn", Template: v.Template, Hardware: v.Hardware, Firmware: v.Firmware,
-		CPUs: v.CPUs, MemoryMB: v.MemoryMB, Reserved: v.Reservation, Locked: v.MemoryLocked, UUID: world.UUID("vm", i),
+		Name: v.Name, Path: v.Path, Index: i, Host: v.Host, On: v.Power == "poweredOn", Template: v.Template, Hardware: v.Hardware,
+		Firmware: v.Firmware,
+		CPUs:     v.CPUs, MemoryMB: v.MemoryMB, Reserved: v.Reservation, Locked: v.MemoryLocked, UUID: world.UUID("vm", i),
 		GuestID: v.GuestID, GuestName: v.GuestName, Latency: v.Latency, Nested: v.Nested, Manager: v.ManagedBy, Sharing: v.BusSharing,
 		Service: strings.HasPrefix(v.Name, "vCLS-"), Extra: map[string]string{},
 	}
@@ -40,7 +41,8 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 		w.Snap(fmt.Sprintf("snapshot %d", n+1), "")
 	}
 	for _, d := range v.RawDisks {
-		w.RawDisks = append(w.RawDisks, world.RawDisk{LUN: d.LUN, Device: d.Device, Virtual: d.Compatibility == "virtualMode", DiskMode: d.Mode, KB: d.CapacityKB})
+		w.RawDisks = append(w.RawDisks, world.RawDisk{LUN: d.LUN, Device: d.Device, Virtual: d.Compatibility == "virtualMode", DiskMode: d.Mode,
+			KB: d.CapacityKB})
 	}
 	w.VApp = v.VApp
 	t.folder(s, w)
@@ -48,7 +50,8 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	h := s.Host(v.Host)
 	for _, other := range t.site.Hosts {
 		for _, store := range v.Datastores {
-			if other.Name != v.Host && other.Datacenter == t.site.Host(v.Host).Datacenter && slices.Contains(t.site.Host(v.Host).Datastores, store) && !slices.Contains(other.Datastores, store) {
+			if other.Name != v.Host && other.Datacenter == t.site.Host(v.Host).Datacenter &&
+				slices.Contains(t.site.Host(v.Host).Datastores, store) && !slices.Contains(other.Datastores, store) {
 				w.Local = true
 			}
 		}
@@ -133,8 +136,9 @@ func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 				t.note(v.Name, "adapters of type "+a.Type+": e1000e in the twin")
 			}
 		}
-		w.Adapters = append(w.Adapters, &world.Adapter{Key: int32(firstEthernet + n), Type: kind, Label: a.Label, MAC: a.MAC, DVS: a.Switch, PortGroup: t.group(a.PortGroup),
-			Protocol: a.Protocol, Connected: a.Connected, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF})
+		w.Adapters = append(w.Adapters, &world.Adapter{Key: int32(firstEthernet + n), Type: kind, Label: a.Label, MAC: a.MAC, DVS: a.Switch,
+			PortGroup: t.group(a.PortGroup),
+			Protocol:  a.Protocol, Connected: a.Connected, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF})
 		at := w.Adapters[n]
 		if kind == world.SRIOV {
 			at.Key = int32(firstPassthru + functions(a.MAC))
@@ -187,7 +191,8 @@ func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
 	for n, d := range v.Devices {
 		p := &world.Passthrough{Key: int32(firstPassthru + n), Vendor: id(d.Vendor), Device: id(d.Device), Profile: d.Profile}
 		if d.Group != "" { // two groups of one name become one in the twin
-			p.Group = world.Place{Name: d.Group, Key: int32(slices.IndexFunc(v.Devices, func(o backends.AssignedDevice) bool { return o.Group == d.Group }))}
+			p.Group = world.Place{Name: d.Group,
+				Key: int32(slices.IndexFunc(v.Devices, func(o backends.AssignedDevice) bool { return o.Group == d.Group }))}
 			for _, o := range v.Devices[:n+1] {
 				if o.Group == d.Group {
 					p.Group.Sequence++

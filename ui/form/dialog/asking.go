@@ -47,7 +47,8 @@ func (q *questions) nics(inv *backends.Inventory) error {
 		q.say("%s on %s: %s", backends.Clean(device), plain.Names(hosts), backends.Clean(about))
 	}
 	if without := entry.WithoutHCA(q.a, inv); len(without) > 0 {
-		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA), plain.YesNo(q.a.NoHCA()))
+		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA),
+			plain.YesNo(q.a.NoHCA()))
 		if err != nil {
 			return err
 		}

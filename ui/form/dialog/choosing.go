@@ -98,21 +98,22 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 		proposed = q.a.Hosts.Names
 	}
 	q.offer(options)
-	return q.until("Hosts: names or patterns such as esx-1*, separated by commas, cluster NAME, or all", strings.Join(proposed, ","), func(s string) error {
-		names, err := selected(s, options, "host", "cluster")
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(names, plain.Natural)
-		datacenter, err := entry.OneDatacenter(inv, names)
-		if err != nil {
-			return err
-		}
-		q.say("%s: %s", plain.Counted(len(names), "host"), plain.Names(names))
-		q.a.Hosts.Names, q.a.Hosts.Datacenter = names, datacenter
-		q.a = entry.Proposed(q.o.Fabric, q.login, q.a, inv)
-		return nil
-	})
+	return q.until("Hosts: names or patterns such as esx-1*, separated by commas, cluster NAME, or all", strings.Join(proposed, ","),
+		func(s string) error {
+			names, err := selected(s, options, "host", "cluster")
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(names, plain.Natural)
+			datacenter, err := entry.OneDatacenter(inv, names)
+			if err != nil {
+				return err
+			}
+			q.say("%s: %s", plain.Counted(len(names), "host"), plain.Names(names))
+			q.a.Hosts.Names, q.a.Hosts.Datacenter = names, datacenter
+			q.a = entry.Proposed(q.o.Fabric, q.login, q.a, inv)
+			return nil
+		})
 }
 
 // vms asks for the VMs, then for their addresses and logins. Only on the private lab is there a proposal.
@@ -124,7 +125,8 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	left := entry.CardLeft(q.a, on, func(id string) bool { return taken[id] })
 	for _, v := range inv.VMs {
 		on[v.Name] = v.Host
-		o := option{name: v.Name, group: v.Host, groupName: "host", about: v.Power + ", " + cmp.Or(v.GuestName, "unknown guest"), why: entry.Unfit(v)}
+		o := option{name: v.Name, group: v.Host, groupName: "host", about: v.Power + ", " + cmp.Or(v.GuestName, "unknown guest"),
+			why: entry.Unfit(v)}
 		if o.why != "" {
 			o.why = "cannot be chosen: " + o.why
 		}
@@ -171,7 +173,8 @@ func (q *questions) guests(inv *backends.Inventory, names []string, known map[st
 	}
 	for {
 		for _, name := range names {
-			q.say("%s has %s, login %s", backends.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(backends.Clean(entry.LoginText(g.VM[name])), "of your SSH settings"))
+			q.say("%s has %s, login %s", backends.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(backends.Clean(entry.LoginText(g.VM[name])),
+				"of your SSH settings"))
 		}
 		yes, err := q.yes("Take these addresses and logins")
 		if err != nil {
@@ -213,7 +216,8 @@ func (q *questions) each(inv *backends.Inventory, names []string, g entry.Guests
 			return err
 		}
 		if how != oneByOne {
-			return q.until("Account in all guests, empty for your SSH settings", g.VM[names[0]].Guest.User, func(s string) error { return g.SetLogins(names, s) })
+			return q.until("Account in all guests, empty for your SSH settings", g.VM[names[0]].Guest.User,
+				func(s string) error { return g.SetLogins(names, s) })
 		}
 	}
 	for _, name := range names {
@@ -227,9 +231,11 @@ func (q *questions) each(inv *backends.Inventory, names []string, g entry.Guests
 
 func (q *questions) guest(name string, g entry.Guests) error {
 	if len(g.VM[name].Adapters) == 0 {
-		if err := q.until("RDMA address of "+name, entry.AddressText(g.VM[name]), func(s string) error { return g.SetAddress(name, s) }); err != nil {
+		if err := q.until("RDMA address of "+name, entry.AddressText(g.VM[name]),
+			func(s string) error { return g.SetAddress(name, s) }); err != nil {
 			return err
 		}
 	}
-	return q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", entry.LoginText(g.VM[name]), func(s string) error { return g.SetLogin(name, s) })
+	return q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", entry.LoginText(g.VM[name]),
+		func(s string) error { return g.SetLogin(name, s) })
 }

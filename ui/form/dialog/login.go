@@ -83,7 +83,8 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 		return askErr
 	}
 	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host), "compare the fingerprint with the one that the vCenter administrator gives you", "the certificate is not trusted")
+		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host),
+			"compare the fingerprint with the one that the vCenter administrator gives you", "the certificate is not trusted")
 	}
 	l.Thumbprint = unknown.SHA256
 	return nil
@@ -115,7 +116,8 @@ func (q *questions) answer(_ context.Context, what live.Question) live.Answer {
 }
 
 func (q *questions) trust(k live.HostKey) bool {
-	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", backends.Clean(k.Who), backends.Clean(k.Address), backends.Clean(k.Type), backends.Clean(k.Fingerprint))
+	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", backends.Clean(k.Who), backends.Clean(k.Address),
+		backends.Clean(k.Type), backends.Clean(k.Fingerprint))
 	yes, err := q.yesOr("Trust it and keep it in "+backends.Clean(k.KeptIn), "no")
 	return err == nil && yes
 }

@@ -93,7 +93,8 @@ func (q *questions) read(in *bufio.Reader) {
 
 // errEnd is an input that ended early: no default may be used as an answer then.
 func errEnd() error {
-	return backends.Errorf(backends.KindUsage, "", "answer every question, or replay saved answers with: rdma-setup apply -f answers.yaml --yes",
+	return backends.Errorf(backends.KindUsage, "",
+		"answer every question, or replay saved answers with: rdma-setup apply -f answers.yaml --yes",
 		"the input ended before all questions were answered: nothing was changed")
 }
 
@@ -280,7 +281,8 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	if n := plain.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again", "%s failed: nothing was changed", plain.Counted(n, "check"))
+		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again",
+			"%s failed: nothing was changed", plain.Counted(n, "check"))
 	}
 	return p, found, nil
 }

@@ -79,7 +79,8 @@ func (q *questions) edit() error {
 func firstChanged(old, edited *answers.Answers) int {
 	parts := func(a *answers.Answers) []any {
 		rest := *a
-		rest.APIVersion, rest.Unused, rest.VCenter, rest.Measure, rest.Run, rest.VMs = "", nil, answers.VCenter{}, answers.Measure{}, answers.Run{}, nil
+		rest.APIVersion, rest.Unused, rest.VCenter, rest.Measure, rest.Run, rest.VMs = "", nil, answers.VCenter{}, answers.Measure{},
+			answers.Run{}, nil
 		return []any{a.Hosts, a.Mode, []any{a.NIC, a.Rails}, rest, a.VMs}
 	}
 	before := parts(old)

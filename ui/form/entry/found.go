@@ -22,7 +22,8 @@ func Inspected(t theme.Theme, inv *backends.Inventory, rep *report.Report) strin
 // Found returns the inventory of a check, for display below its report.
 func Found(t theme.Theme, inv *backends.Inventory) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version), plain.Counted(len(inv.Hosts), "host"), plain.Counted(len(inv.VMs), "VM"))
+	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version),
+		plain.Counted(len(inv.Hosts), "host"), plain.Counted(len(inv.VMs), "VM"))
 	for _, l := range foundLines(inv) {
 		b.WriteString("  " + l + "\n")
 	}
@@ -60,7 +61,8 @@ func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 			if g.UsedBy != "" {
 				use = "of " + backends.Clean(g.UsedBy)
 			}
-			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", backends.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"), soldAs(backends.Clean(g.Model)), use, p2p, near))
+			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", backends.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"),
+				soldAs(backends.Clean(g.Model)), use, p2p, near))
 		}
 	}
 	return out

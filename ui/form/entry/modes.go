@@ -18,7 +18,8 @@ func ChangeMode(a *answers.Answers, before answers.Mode) {
 
 // Modes are the ways in which guests get RDMA.
 func Modes() []Offer {
-	return []Offer{{string(answers.PVRDMA), "paravirtual adapter; keeps vMotion and snapshots"}, {string(answers.SRIOV), "a virtual function of the NIC; near bare metal"},
+	return []Offer{{string(answers.PVRDMA), "paravirtual adapter; keeps vMotion and snapshots"},
+		{string(answers.SRIOV), "a virtual function of the NIC; near bare metal"},
 		{string(answers.GPUDirect), "GPU and NIC passed through, peer to peer"}}
 }
 

@@ -25,7 +25,8 @@ func Switches(a *answers.Answers, inv *backends.Inventory) []Offer {
 	var out []Offer
 	for _, s := range inv.Switches {
 		if backends.Within(a.Hosts.Datacenter, s.Datacenter, s.Path) {
-			about := fmt.Sprintf("version %s, MTU %d, %s, %s", s.Version, s.MTU, plain.Counted(len(s.Members), "host"), plain.Counted(len(s.VMs), "VM"))
+			about := fmt.Sprintf("version %s, MTU %d, %s, %s", s.Version, s.MTU, plain.Counted(len(s.Members), "host"),
+				plain.Counted(len(s.VMs), "VM"))
 			if s.NSX {
 				about += ", prepared for NSX"
 			}

@@ -61,7 +61,8 @@ func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]str
 		}
 		if h := inv.Host(name); h != nil {
 			for _, v := range backends.ChoosePNIC(h, sizing.OpenWish(a)).Verdicts {
-				if free := !slices.ContainsFunc(ports, func(p map[string]string) bool { return p[name] == v.NIC.Device }); picks[name] == "" && free && v.Eligible() {
+				if free := !slices.ContainsFunc(ports, func(p map[string]string) bool { return p[name] == v.NIC.Device }); picks[name] == "" && free &&
+					v.Eligible() {
 					picks[name] = v.NIC.Device
 				}
 			}

@@ -58,7 +58,8 @@ func Settings(a *answers.Answers, inv *backends.Inventory) []Question {
 			word("Distributed switch", "created if it does not exist; refused if it carries other traffic", "switch.name",
 				func(a *answers.Answers) *string { return &a.Switch.Name }, func(a *answers.Answers) []Offer { return Switches(a, inv) }),
 			word("Port group", "where the RDMA adapters of the VMs are connected", "switch.portgroup",
-				func(a *answers.Answers) *string { return &a.Switch.PortGroup }, func(a *answers.Answers) []Offer { return PortGroups(a.Switch.Name, inv) }))
+				func(a *answers.Answers) *string { return &a.Switch.PortGroup },
+				func(a *answers.Answers) []Offer { return PortGroups(a.Switch.Name, inv) }))
 	}
 	about := "physical switch ports need 9216; a change flaps uplinks (KB 419088)"
 	if a.WholeCard() {
@@ -79,7 +80,8 @@ func Settings(a *answers.Answers, inv *backends.Inventory) []Question {
 		all = append(all, vfSettings(a)...)
 	default:
 		if all = append(all, vlan()); a.PVRDMA.VMKNic.Create == nil { // otherwise it is created, as the answers file says
-			vmk := Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250 to 28761)", Path: "pvrdma.vmknic",
+			vmk := Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250 to 28761)",
+				Path:   "pvrdma.vmknic",
 				Text:   func(a *answers.Answers) string { return a.PVRDMA.VMKNic.Name },
 				Set:    func(a *answers.Answers, s string) error { a.PVRDMA.VMKNic.Name = strings.TrimSpace(s); return nil },
 				Check:  func(a *answers.Answers) error { return VMKNic(inv, a)(a.PVRDMA.VMKNic.Name) },
@@ -142,7 +144,8 @@ func gpuSettings() []Question {
 				return a.GPUDirect.MMIO.UnmarshalText([]byte(strings.TrimSpace(s)))
 			},
 			Offers: func(*answers.Answers) []Offer {
-				return []Offer{{"kb", "by Broadcom KB 323402"}, {"minimal", "the smallest window that holds the BARs"}, {"guide", "by the GPUDirect guide: too small for many cards"}}
+				return []Offer{{"kb", "by Broadcom KB 323402"}, {"minimal", "the smallest window that holds the BARs"},
+					{"guide", "by the GPUDirect guide: too small for many cards"}}
 			}},
 		choice("DirectPath devices", "fixed: this device; dynamic: any of the same model, keeps HA restart", "gpudirect.backing",
 			func(a *answers.Answers) *string { return &a.GPUDirect.Backing },
@@ -159,7 +162,8 @@ func gpuSettings() []Question {
 // vfSettings are the questions where VMs get VFs.
 func vfSettings(a *answers.Answers) []Question {
 	all := []Question{
-		number("VFs", "VFs of the chosen pNIC on each host: one for each VM, at most 127", "sriov.vfs", func(a *answers.Answers) *int { return &a.SRIOV.VFs }),
+		number("VFs", "VFs of the chosen pNIC on each host: one for each VM, at most 127", "sriov.vfs",
+			func(a *answers.Answers) *int { return &a.SRIOV.VFs }),
 		{Title: "Components", About: "MFT and NMST, if a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, ..", Path: "sriov.components",
 			Text: func(a *answers.Answers) string { return strings.Join(a.SRIOV.Components, ", ") },
 			Set:  func(a *answers.Answers, s string) error { a.SRIOV.Components = Components(s); return nil }},
@@ -172,7 +176,8 @@ func vfSettings(a *answers.Answers) []Question {
 			Offers: func(*answers.Answers) []Offer { return tunings }},
 	}
 	if a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC { // the hosts get PFC, which needs PFC on the switch
-		all = append(all, Question{Title: "Lossless switch", About: "yes once PFC, DSCP and ECN are set there; this cannot be detected", Path: "confirmed.switch_pfc", Only: true,
+		all = append(all, Question{Title: "Lossless switch", About: "yes once PFC, DSCP and ECN are set there; this cannot be detected",
+			Path: "confirmed.switch_pfc", Only: true,
 			Text: func(a *answers.Answers) string { return plain.YesNo(a.Confirmed.SwitchPFC) },
 			Set: func(a *answers.Answers, s string) error {
 				a.Confirmed.SwitchPFC = strings.TrimSpace(s) == "yes"
@@ -186,7 +191,8 @@ func vfSettings(a *answers.Answers) []Question {
 }
 
 // tunings are ways to tune a VM.
-var tunings = []Offer{{"none", ""}, {"cpu", "CPU reserved"}, {"latency", "latency sensitivity high"}, {"numa", "on the NUMA node of the pNIC"},
+var tunings = []Offer{{"none", ""}, {"cpu", "CPU reserved"}, {"latency", "latency sensitivity high"},
+	{"numa", "on the NUMA node of the pNIC"},
 	{"cpu, latency, numa", "all of them"}}
 
 // Asked is the question in one line, for plain questions.

@@ -73,7 +73,8 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	w.wait()
 	w.keepDraft()
 	lost := o.Hangup != nil && isClosed(o.Hangup)
-	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Inspected: w.Inspected, Err: w.RunErr}, err
+	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result,
+		Report: w.Report, Inspected: w.Inspected, Err: w.RunErr}, err
 }
 
 // unasked drops the initial requests of forms for the size of the terminal. Pages get it when they draw, and bubbletea 2.0.9
@@ -86,7 +87,8 @@ func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
 }
 
 // errBroken is a fault of the screen itself; the library has printed its location.
-var errBroken = backends.Errorf(backends.KindPermanent, "", "report the message above; to continue without the screen, use rdma-setup --accessible, or apply -f",
+var errBroken = backends.Errorf(backends.KindPermanent, "",
+	"report the message above; to continue without the screen, use rdma-setup --accessible, or apply -f",
 	"the screen failed: nothing was changed")
 
 // A glass wraps the terminal and knows whether the current page has been drawn. A key pressed before that was meant for the

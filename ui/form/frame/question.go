@@ -79,7 +79,8 @@ func (w *Wizard) questionView(q *questionMsg, width int) string {
 	switch {
 	case q.Key != nil:
 		return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
-			"Compare it with the output of ssh-keygen -lf for the host key, on the machine's console. Press y to trust it and save it in %s, or n to skip this login.",
+			"Compare it with the output of ssh-keygen -lf for the host key, on the machine's console. Press y to trust it and save it in %s, or n "+
+			"to skip this login.",
 			backends.Clean(q.Key.Who), backends.Clean(q.Key.Address), backends.Clean(q.Key.Type),
 			w.Theme.Accent.Render(backends.Clean(q.Key.Fingerprint)), backends.Clean(q.Key.KeptIn)), width)
 	case q.Secret != "":

@@ -13,7 +13,8 @@ func TestQuestionsAfterTheEndAreUnanswered(t *testing.T) {
 	close(gone)
 	w := &Wizard{Send: func(tea.Msg) {}, gone: gone}
 	for _, q := range []live.Question{
-		{Key: &live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ"}},
+		{Key: &live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519",
+			Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ"}},
 		{Secret: "sudo password in the guests"}, {Yes: "Use it for all"},
 	} {
 		if a := w.ask(t.Context(), q); a != (live.Answer{}) {

@@ -91,7 +91,8 @@ func (w *Wizard) settle(k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (c *clash) view(t theme.Theme, width, height int) string {
-	top := theme.Wrap(fmt.Sprintf("%s exists with other answers. y overwrites it, n saves beside it under another name, Esc saves nothing.", backends.Clean(c.path)), width)
+	top := theme.Wrap(fmt.Sprintf("%s exists with other answers. y overwrites it, n saves beside it under another name, Esc saves nothing.",
+		backends.Clean(c.path)), width)
 	return t.Title.Render(top) + "\n\n" + c.scroll.View(width, height-strings.Count(top, "\n")-2)
 }
 
@@ -155,7 +156,8 @@ func (e editor) Run() error {
 // yet.
 func (w *Wizard) edited(m editedMsg) tea.Cmd {
 	if m.err != nil {
-		return w.Fail(backends.Errorf(backends.KindPermanent, "", "set EDITOR to an editor that runs in this terminal", "the editor failed, the answers are as before: %w", m.err))
+		return w.Fail(backends.Errorf(backends.KindPermanent, "", "set EDITOR to an editor that runs in this terminal",
+			"the editor failed, the answers are as before: %w", m.err))
 	}
 	after := entry.Unmarked(m.after)
 	if after == m.before {

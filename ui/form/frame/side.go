@@ -61,7 +61,8 @@ func (w *Wizard) sidePanel(height int) string {
 	}
 	line(VMsAt, "VMs", plain.Counted(len(a.VMs), "VM"))
 	if w.Plan != nil {
-		b.WriteString("\n" + w.Theme.Title.Render("What it costs") + "\n" + w.Theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.Plan), ", ", "\n"), width)) + "\n")
+		b.WriteString("\n" + w.Theme.Title.Render("What it costs") + "\n" +
+			w.Theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.Plan), ", ", "\n"), width)) + "\n")
 	}
 	edge := lipgloss.NormalBorder()
 	if w.Theme.ASCII {

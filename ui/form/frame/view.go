@@ -53,7 +53,8 @@ func (w *Wizard) draw() string {
 	} else if !w.help {
 		content = w.Page().View(w, width, body)
 	}
-	foot = lipgloss.NewStyle().MaxHeight(lipgloss.Height(foot)).Render(w.footer()) // the page may have learnt while it was drawn that its end is shown
+	// the page may have learnt while it was drawn that its end is shown
+	foot = lipgloss.NewStyle().MaxHeight(lipgloss.Height(foot)).Render(w.footer())
 	box := lipgloss.NewStyle().Width(width).Height(body).MaxHeight(body).Render(content)
 	if side != "" {
 		box = lipgloss.JoinHorizontal(lipgloss.Top, box, " ", side)

@@ -32,8 +32,9 @@ type Change struct {
 }
 
 var headings = map[backends.TargetType]string{
-	backends.TypeVCenter: "vCenter", backends.TypeCluster: "Clusters", backends.TypeSwitch: "Distributed switches", backends.TypePortGroup: "Port groups",
-	backends.TypeHost: "Hosts", backends.TypeVM: "VMs", backends.TypeGuest: "Guests", backends.TypePair: "Pairs",
+	backends.TypeVCenter: "vCenter", backends.TypeCluster: "Clusters", backends.TypeSwitch: "Distributed switches",
+	backends.TypePortGroup: "Port groups",
+	backends.TypeHost:      "Hosts", backends.TypeVM: "VMs", backends.TypeGuest: "Guests", backends.TypePair: "Pairs",
 }
 
 // A setting is the subject of one kind of change.
@@ -87,7 +88,8 @@ func changes(all []report.Outcome) (string, []Changes) {
 
 func change(o report.Outcome) Change {
 	c := Change{
-		What: backends.Clean(plan.Title(o.Change)), Why: backends.Clean(o.Why), Before: told(o.From), After: told(o.To), Err: backends.Clean(o.Err),
+		What: backends.Clean(plan.Title(o.Change)), Why: backends.Clean(o.Why), Before: told(o.From), After: told(o.To),
+		Err:     backends.Clean(o.Err),
 		Outcome: backends.Clean(engine.NodeState(o.State).Word()), Status: checks.Unknown,
 	}
 	switch engine.NodeState(o.State) {

@@ -119,7 +119,8 @@ func bandwidthCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 	c.YLabel = "Gb/s"
 	x := c.sizes(all.sizes[0], all.sizes[len(all.sizes)-1])
 	top := slices.Max(all.high)
-	lines, wanted := levels(some, func(m perftest.Measurement) float64 { return m.LinkGbps }), levels(some, func(m perftest.Measurement) float64 { return m.ExpectedGbps })
+	lines, wanted := levels(some, func(m perftest.Measurement) float64 { return m.LinkGbps }),
+		levels(some, func(m perftest.Measurement) float64 { return m.ExpectedGbps })
 	y := c.rates(max(top, slices.Max(append(lines, 1)), slices.Max(append(wanted, 1))))
 	for _, v := range lines {
 		c.rule("line-rate", fmt.Sprintf("line rate %g Gb/s", v), y(v), false)
@@ -164,11 +165,14 @@ func latencyCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 			c.Lines = append(c.Lines, Line{extra.class, points(x, y, extra.sizes, extra.mid), extra.label + " (median of pairs)"})
 		}
 	}
-	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the median pair %s us.", plain.Counted(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
-	t := Table{Caption: name + " by message size, us", Head: []string{"message", "fastest pair", "median", "slowest pair", "99 % median", "99.9 % median", "99.9 % worst"}}
+	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the median pair %s us.", plain.Counted(len(some), "pair"),
+		three(all.low[0]), three(all.high[0]), three(all.mid[0]))
+	t := Table{Caption: name + " by message size, us", Head: []string{"message", "fastest pair", "median", "slowest pair", "99 % median",
+		"99.9 % median", "99.9 % worst"}}
 	for i, b := range all.sizes {
 		if kept(i, len(all.sizes)) {
-			t.Rows = append(t.Rows, []string{size(b), three(all.low[i]), three(all.mid[i]), three(all.high[i]), three(p99.at(b, p99.mid)), three(p999.at(b, p999.mid)), three(p999.at(b, p999.high))})
+			t.Rows = append(t.Rows, []string{size(b), three(all.low[i]), three(all.mid[i]), three(all.high[i]), three(p99.at(b, p99.mid)),
+				three(p999.at(b, p999.mid)), three(p999.at(b, p999.high))})
 		}
 	}
 	return c, t

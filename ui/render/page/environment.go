@@ -37,11 +37,13 @@ func environment(e *report.Environment) []Table {
 			if n.NUMA >= 0 {
 				numa = fmt.Sprintf(", NUMA node %d", n.NUMA)
 			}
-			cards.add(h.Name, n.Device, n.Model, n.PCI+numa, backends.Speed(n.SpeedMbps), n.Driver, n.Firmware, n.PSID, n.RDMADevice, n.Switch, n.Neighbour)
+			cards.add(h.Name, n.Device, n.Model, n.PCI+numa, backends.Speed(n.SpeedMbps), n.Driver, n.Firmware, n.PSID, n.RDMADevice, n.Switch,
+				n.Neighbour)
 		}
 	}
 	add(hosts.table("Hosts", "hosts", "ESXi", "machine", "processors", "memory", "power policy", "GPUs"))
-	add(cards.table("Network cards that carry RDMA, or can", "hosts", "pNIC", "card", "PCI", "link", "driver", "firmware", "PSID", "RDMA device", "uplink of", "switch port"))
+	add(cards.table("Network cards that carry RDMA, or can", "hosts", "pNIC", "card", "PCI", "link", "driver", "firmware", "PSID",
+		"RDMA device", "uplink of", "switch port"))
 	guests := merger{}
 	for _, g := range e.Guests {
 		hw := ""
@@ -55,13 +57,15 @@ func environment(e *report.Environment) []Table {
 }
 
 func switches(e *report.Environment) Table {
-	t := Table{Caption: "vCenter and distributed switches", Head: []string{"name", "version", "MTU", "uplinks", "Network I/O Control", "hosts"}}
+	t := Table{Caption: "vCenter and distributed switches", Head: []string{"name", "version", "MTU", "uplinks", "Network I/O Control",
+		"hosts"}}
 	if e.VCenter != "" {
 		t.Rows = append(t.Rows, []string{"vCenter", backends.Clean(e.VCenter), "", "", "", ""})
 	}
 	for _, s := range e.Switches {
 		nioc := map[bool]string{true: "on", false: "off"}[s.NIOC]
-		t.Rows = append(t.Rows, []string{backends.Clean(s.Name), backends.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc, strconv.Itoa(s.Hosts)})
+		t.Rows = append(t.Rows, []string{backends.Clean(s.Name), backends.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc,
+			strconv.Itoa(s.Hosts)})
 	}
 	return t
 }

@@ -18,9 +18,11 @@ func loaded(all []perftest.Measurement) []Table {
 	if len(crowds) == 0 {
 		return nil
 	}
-	t := Table{Caption: "Incast: several senders to one receiver", Head: []string{"receiver", "senders", "together", "Gb/s", "expected", "fairness", "lost", "losslessness", "verdict"}}
+	t := Table{Caption: "Incast: several senders to one receiver", Head: []string{"receiver", "senders", "together", "Gb/s", "expected",
+		"fairness", "lost", "losslessness", "verdict"}}
 	for _, c := range crowds {
-		t.Rows = append(t.Rows, []string{c.To, senders(c), bar(c.SumGbps, c.ExpectedGbps), fmt.Sprintf("%.1f", c.SumGbps), fmt.Sprintf("%.1f", c.ExpectedGbps),
+		t.Rows = append(t.Rows, []string{c.To, senders(c), bar(c.SumGbps, c.ExpectedGbps), fmt.Sprintf("%.1f", c.SumGbps),
+			fmt.Sprintf("%.1f", c.ExpectedGbps),
 			fairness(c), fmt.Sprint(c.Lost), Lossless(c), string(c.Verdict)})
 	}
 	return []Table{t}

@@ -103,7 +103,8 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 		}
 	}
 	slices.SortStableFunc(m.Outliers, func(a, b Outlier) int { return cmp.Or(cmp.Compare(b.below, a.below), plain.Natural(a.Pair, b.Pair)) })
-	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, plain.Counted(len(some), "pair"), plain.Counted(len(odd), "outlier"))
+	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n,
+		plain.Counted(len(some), "pair"), plain.Counted(len(odd), "outlier"))
 	m.Outliers = m.Outliers[:min(len(m.Outliers), keepOutliers)]
 	m.MoreOut = len(odd) - len(m.Outliers)
 	return m
@@ -217,14 +218,16 @@ func shades(latency bool) []Shade {
 	for i, v := range limits {
 		out = append(out, Shade{fmt.Sprintf("h%d", i), fmt.Sprintf(from, v*100)})
 	}
-	return append(out, Shade{fmt.Sprintf("h%d", len(limits)), last}, Shade{"same", "on one host, or a host without an RDMA card"}, Shade{"none", "no figure"})
+	return append(out, Shade{fmt.Sprintf("h%d", len(limits)), last}, Shade{"same", "on one host, or a host without an RDMA card"},
+		Shade{"none", "no figure"})
 }
 
 func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd bool) Cell {
 	from, to := m.Names()
 	row, column := at[from], at[to]
 	c := Cell{
-		Row: row, Column: column, X: tenth(on.Left + float64(column)*on.Side), Y: tenth(on.Top + float64(row)*on.Side), Class: shade(m, latency), Out: odd,
+		Row: row, Column: column, X: tenth(on.Left + float64(column)*on.Side), Y: tenth(on.Top + float64(row)*on.Side), Class: shade(m, latency),
+		Out:  odd,
 		Hint: backends.Clean(m.Pair() + ": " + figure(m)),
 	}
 	c.TX, c.TY = tenth(c.X+on.Side/2), tenth(c.Y+on.Side/2)

@@ -44,7 +44,8 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
 			continue
 		}
-		o := &Outlier{Pair: backends.Clean(m.Pair()), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost), Figure: backends.Clean(figure(m)), below: 1}
+		o := &Outlier{Pair: backends.Clean(m.Pair()), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost), Figure: backends.Clean(figure(m)),
+			below: 1}
 		if v > 0 && middle > 0 {
 			o.below = bad / middle
 		}

@@ -86,7 +86,8 @@ func TestMapNamesOutliers(t *testing.T) {
 	if len(m.Suspects) != 1 || m.Suspects[0] != "vm-23 on esx-23: 63 of its 63 pairs" {
 		t.Errorf("suspects %v", m.Suspects)
 	}
-	if len(m.Outliers) != 1 || m.Outliers[0].Pair != "vm-5 -> vm-40" || !strings.Contains(m.Outliers[0].Why, "verdict fail, 79 % below") || m.MoreOut != 63 {
+	if len(m.Outliers) != 1 || m.Outliers[0].Pair != "vm-5 -> vm-40" || !strings.Contains(m.Outliers[0].Why, "verdict fail, 79 % below") ||
+		m.MoreOut != 63 {
 		t.Errorf("outliers %+v, %d more", m.Outliers, m.MoreOut)
 	}
 	out := 0
@@ -148,8 +149,9 @@ func TestChartFitsItsPlot(t *testing.T) {
 		return []perftest.Measurement{m}
 	}
 	for name, all := range map[string][]perftest.Measurement{
-		"two nodes": allPairs(2, 0), "64 nodes": allPairs(64, 7), "faster than the line": {measured(1, 2, 140)}, "hardly anything": {measured(1, 2, 0.001)},
-		"latency": latency(2, 2.5, 4, 900), "one size": latency(3), "over five decades": latency(0.02, 5, 9000),
+		"two nodes": allPairs(2, 0), "64 nodes": allPairs(64, 7), "faster than the line": {measured(1, 2, 140)},
+		"hardly anything": {measured(1, 2, 0.001)},
+		"latency":         latency(2, 2.5, 4, 900), "one size": latency(3), "over five decades": latency(0.02, 5, 9000),
 	} {
 		c := of(all).Chart
 		if c == nil {
@@ -187,7 +189,8 @@ func TestCurvesOfManyAreAField(t *testing.T) {
 	if c.Band == "" || len(c.Lines) != 2 || c.Lines[1].Label != all[4].From+" -> "+all[4].To {
 		t.Errorf("28 pairs: %+v", c.Lines)
 	}
-	if len(c.Rules) != 2 || c.Rules[0].Label != "line rate 100 Gb/s" || c.Rules[1].Label != "expected 98.0 Gb/s" || c.Rules[0].Y >= c.Rules[1].Y {
+	if len(c.Rules) != 2 || c.Rules[0].Label != "line rate 100 Gb/s" || c.Rules[1].Label != "expected 98.0 Gb/s" ||
+		c.Rules[0].Y >= c.Rules[1].Y {
 		t.Errorf("rules %+v", c.Rules)
 	}
 }
@@ -211,7 +214,8 @@ func TestManyPairsAreCutToTheWorst(t *testing.T) {
 		}
 		got = append(got, who+" "+strings.Join(p.Remarks, ""))
 	}
-	want := []string{"other look at the path", "other as above", "other as above", "vm-23 look at the host", "vm-23 as above", "vm-23 as above"}
+	want := []string{"other look at the path", "other as above", "other as above", "vm-23 look at the host", "vm-23 as above",
+		"vm-23 as above"}
 	if !slices.Equal(got, want) || x.More != 2016-len(want) {
 		t.Errorf("%q and %d more", got, x.More)
 	}
@@ -221,16 +225,19 @@ func TestManyPairsAreCutToTheWorst(t *testing.T) {
 }
 
 func change(kind backends.Kind, target backends.Ref, name string, to any, state string) report.Outcome {
-	return report.Outcome{State: state, Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: name}, From: backends.ValueOf(""), To: backends.ValueOf(to), Why: "because"}}
+	return report.Outcome{State: state, Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: name},
+		From: backends.ValueOf(""), To: backends.ValueOf(to), Why: "because"}}
 }
 
 func TestChangesGoTogether(t *testing.T) {
 	var all []report.Outcome
 	for _, i := range []int{3, 1, 10, 2} {
 		host := backends.HostRef(fmt.Sprintf("esx-%02d", i))
-		all = append(all, change(backends.KindFirewall, host, "pvrdma", true, "done"), change(backends.KindOption, host, "Net.PVRDMAVmknic", fmt.Sprintf("vmk%d", i%2), "done"))
+		all = append(all, change(backends.KindFirewall, host, "pvrdma", true, "done"), change(backends.KindOption, host, "Net.PVRDMAVmknic",
+			fmt.Sprintf("vmk%d", i%2), "done"))
 	}
-	all = append(all, change(backends.KindFirewall, backends.HostRef("esx-04"), "pvrdma", true, "failed"), change(backends.KindSwitch, backends.SwitchRef("RDMA-DVS"), "switch", 1, "blocked"))
+	all = append(all, change(backends.KindFirewall, backends.HostRef("esx-04"), "pvrdma", true, "failed"),
+		change(backends.KindSwitch, backends.SwitchRef("RDMA-DVS"), "switch", 1, "blocked"))
 	found := backends.ValueOf(false)
 	all[0].Found = &found
 	p := page.Of(&report.Report{Changes: all})
@@ -242,8 +249,10 @@ func TestChangesGoTogether(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s|%s|%s", r.What, r.Why, r.Who, r.Before, r.After, r.Outcome, r.Found))
 	}
 	want := []string{
-		"enable firewall ruleset pvrdma|because|esx-01, esx-02, esx-10|not set|on|done|", "enable firewall ruleset pvrdma||esx-03|not set|on|done|off", "enable firewall ruleset pvrdma||esx-04|not set|on|failed|",
-		"set option Net.PVRDMAVmknic to vmk1|because|esx-01, esx-03|not set|vmk1|done|", "set option Net.PVRDMAVmknic to vmk0||esx-02, esx-10|not set|vmk0|done|",
+		"enable firewall ruleset pvrdma|because|esx-01, esx-02, esx-10|not set|on|done|",
+		"enable firewall ruleset pvrdma||esx-03|not set|on|done|off", "enable firewall ruleset pvrdma||esx-04|not set|on|failed|",
+		"set option Net.PVRDMAVmknic to vmk1|because|esx-01, esx-03|not set|vmk1|done|",
+		"set option Net.PVRDMAVmknic to vmk0||esx-02, esx-10|not set|vmk0|done|",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -273,8 +282,10 @@ func TestChainNamesTheFirstBrokenLink(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s", l.Name, l.Status, l.Tally, l.First))
 	}
 	want := []string{
-		"BIOS not_read not checked ", "firmware not_read not checked ", "driver not_read not checked ", "host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
-		"switch not_read not checked ", "VM not_read not checked ", "guest not_read not checked ", "pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s of 98.0 expected",
+		"BIOS not_read not checked ", "firmware not_read not checked ", "driver not_read not checked ",
+		"host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
+		"switch not_read not checked ", "VM not_read not checked ", "guest not_read not checked ",
+		"pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s of 98.0 expected",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -286,7 +297,8 @@ func TestFindingsComeWorstFirstThenAlongTheChain(t *testing.T) {
 		return checks.Finding{ID: id, Target: backends.HostRef("x"), Status: s, Quiet: quiet}
 	}
 	p := page.Of(&report.Report{Checks: []checks.Finding{
-		f("HOST-POWER-009", checks.Warn, false), f("GST-OS-001", checks.Fail, false), f("HOST-FW-PVRDMA-007", checks.Fail, false), f("HOST-CONN-001", checks.Pass, false), f("GST-SUDO-002", checks.Unknown, true),
+		f("HOST-POWER-009", checks.Warn, false), f("GST-OS-001", checks.Fail, false), f("HOST-FW-PVRDMA-007", checks.Fail, false),
+		f("HOST-CONN-001", checks.Pass, false), f("GST-SUDO-002", checks.Unknown, true),
 	}})
 	var got []string
 	for _, g := range p.Amiss {
@@ -304,14 +316,16 @@ func TestEnvironmentGroupsIdenticalTargets(t *testing.T) {
 		if i == 3 {
 			fw = "16.32.1010"
 		}
-		e.Hosts = append(e.Hosts, report.EnvHost{Name: fmt.Sprintf("esx-0%d", i), Version: "8.0.3", NICs: []report.EnvNIC{{Device: "vmnic2", PCI: "0000:3b:00.0", NUMA: -1, Firmware: fw, SpeedMbps: 100000}}})
+		e.Hosts = append(e.Hosts, report.EnvHost{Name: fmt.Sprintf("esx-0%d", i), Version: "8.0.3",
+			NICs: []report.EnvNIC{{Device: "vmnic2", PCI: "0000:3b:00.0", NUMA: -1, Firmware: fw, SpeedMbps: 100000}}})
 	}
 	tables := page.Of(&report.Report{Environment: e}).Environment
 	if len(tables) != 2 || len(tables[0].Rows) != 1 || tables[0].Rows[0][0] != "esx-01 to esx-05" {
 		t.Fatalf("%+v", tables)
 	}
 	cards := tables[1]
-	if strings.Join(cards.Head, "|") != "hosts|pNIC|PCI|link|firmware" || len(cards.Rows) != 2 || strings.Join(cards.Rows[1], "|") != "esx-03|vmnic2|0000:3b:00.0|100G|16.32.1010" {
+	if strings.Join(cards.Head, "|") != "hosts|pNIC|PCI|link|firmware" || len(cards.Rows) != 2 ||
+		strings.Join(cards.Rows[1], "|") != "esx-03|vmnic2|0000:3b:00.0|100G|16.32.1010" {
 		t.Errorf("%+v", cards)
 	}
 }

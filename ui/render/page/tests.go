@@ -266,15 +266,19 @@ func method(all []perftest.Measurement) []Fact {
 	started := plain.Mapped(all, func(m perftest.Measurement) time.Time { return m.Started })
 	first, last := slices.MinFunc(started, time.Time.Compare), slices.MaxFunc(started, time.Time.Compare)
 	if !first.IsZero() {
-		facts = append(facts, Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
+		facts = append(facts,
+			Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
 	}
 	for name, some := range byTest(all).All() {
 		facts = append(facts, testFacts(backends.Clean(name), some)...)
 	}
 	return append(facts,
 		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, compared with the line rate minus the RoCE v2 headers"},
-		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; 99.9 % values are meaningful from 10000 messages on"},
-		Fact{"pairs", "measured in rounds in which each guest and each host port is used only once; a pair on one host is n/a, because its traffic never reaches the fabric"})
+		Fact{"latency",
+			"the typical (median) time of the smallest message, half of a round trip; 99.9 % values are meaningful from 10000 messages on"},
+		Fact{"pairs",
+			"measured in rounds in which each guest and each host port is used only once; a pair on one host is n/a, because its traffic never " +
+				"reaches the fabric"})
 }
 
 func testFacts(name string, some []perftest.Measurement) []Fact {

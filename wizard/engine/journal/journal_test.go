@@ -54,7 +54,8 @@ func intent(node string, prior, to any) journal.Record {
 
 func outcome(node string, found any) journal.Record {
 	v := backends.ValueOf(found)
-	return journal.Record{Type: journal.TypeOutcome, Node: node, Target: backends.HostRef("esx-01"), Kind: "option", Name: node, Found: []backends.Value{v}, OK: true}
+	return journal.Record{Type: journal.TypeOutcome, Node: node, Target: backends.HostRef("esx-01"), Kind: "option", Name: node,
+		Found: []backends.Value{v}, OK: true}
 }
 
 func file(root string, j *journal.Journal) string {
@@ -69,10 +70,13 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 	want := []journal.Record{
 		{Type: journal.TypeBegin, Phase: journal.PhaseApply, PID: 7},
 		{Type: journal.TypeStage, Stage: 1, Plan: []byte(`{"mode":"pvrdma"}`)},
-		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: text, Content: []byte{0, 255}}, {Kind: backends.ItemUnit, Name: "y"}}}},
+		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent,
+			Kept: &backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: text, Content: []byte{0, 255}},
+				{Kind: backends.ItemUnit, Name: "y"}}}},
 		{Type: journal.TypeOutcome, Node: "n", Found: []backends.Value{absent}, Left: &backends.Kept{Items: []backends.Item{}}, OK: true},
 		{Type: journal.TypeOutcome, Node: "n", Err: "no", Hint: "do"},
-		{Type: journal.TypeIntent, Node: "n", Prior: backends.ValueOf("unknown until x"), To: backends.Unknown("x"), Kept: &backends.Kept{Items: []backends.Item{{State: tag}, {State: half}}}},
+		{Type: journal.TypeIntent, Node: "n", Prior: backends.ValueOf("unknown until x"), To: backends.Unknown("x"),
+			Kept: &backends.Kept{Items: []backends.Item{{State: tag}, {State: half}}}},
 		{Type: journal.TypeOutcome, Node: "n", Found: []backends.Value{half}},
 		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
 	}
@@ -389,7 +393,8 @@ func TestAnotherVersionIsRefusedWithAMessage(t *testing.T) {
 		rec := fmt.Sprintf(`{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":%d,"run":%q}}`, version, run)
 		for _, text := range []string{lineOf(run, rec), `{"crc":"01234567","rec":` + rec + "}\n"} {
 			_, err := journal.Parse(strings.NewReader(text))
-			if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), fmt.Sprintf("version %d; this program reads version 2", version)) {
+			if backends.KindOf(err) != backends.KindRefused ||
+				!strings.Contains(err.Error(), fmt.Sprintf("version %d; this program reads version 2", version)) {
 				t.Error(err)
 			}
 		}
@@ -444,7 +449,8 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Join(texts[1], nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "belongs to run "+names[1]) {
+	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused ||
+		!strings.Contains(err.Error(), "belongs to run "+names[1]) {
 		t.Error(err)
 	}
 }
@@ -456,7 +462,8 @@ func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 	if err := errors.Join(j.Append(intent("host/a", nil, 1)), j.Append(intent("host/b", nil, 1)), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	log := `{"event":"done","node":"host/a"}` + "\n" + `{"event":"failed","node":"host/x"}` + "\n" + `{"event":"done","node":"open vm/v/vm-power"}` + "\n" + `{"event":"do`
+	log := `{"event":"done","node":"host/a"}` + "\n" + `{"event":"failed","node":"host/x"}` + "\n" +
+		`{"event":"done","node":"open vm/v/vm-power"}` + "\n" + `{"event":"do`
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(journal.Dir(root, j.Run()), name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -471,7 +478,8 @@ func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 	if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "vm/v/vm-power") {
 		t.Errorf("an operation that only the log has: %v", err)
 	}
-	if _, _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), j.Run()) || !strings.Contains(backends.HintOf(err), "--salvage") {
+	if _, _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), j.Run()) ||
+		!strings.Contains(backends.HintOf(err), "--salvage") {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 	if err := os.Remove(file(root, j)); err != nil {

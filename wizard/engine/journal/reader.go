@@ -141,7 +141,8 @@ func parse(r io.Reader, run string) (*State, error) {
 		return nil, ErrNotBegun
 	}
 	if torn {
-		s.Notes = append(s.Notes, "the last record of the journal was not written to its end and is dropped; the operation that it announced was not begun")
+		s.Notes = append(s.Notes,
+			"the last record of the journal was not written to its end and is dropped; the operation that it announced was not begun")
 	}
 	return s, nil
 }
@@ -184,7 +185,8 @@ func (e *damageError) Is(target error) bool { return target == ErrDamaged }
 
 func damage(run, format string, args ...any) error {
 	return &damageError{backends.Errorf(backends.KindRefused, "",
-		"Restore the run's directory from a backup, or roll back what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage", format, args...)}
+		"Restore the run's directory from a backup, or roll back what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage",
+		format, args...)}
 }
 
 // Read reads the journal of a run without opening it for writing.
@@ -238,7 +240,8 @@ func openFile(root, run, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// WaitPrefix begins the ids of nodes that only wait for a target. They are in the log of a run, and not in its journal: they change nothing.
+// WaitPrefix begins the ids of nodes that only wait for a target. They are in the log of a run, and not in its journal: they change
+// nothing.
 const WaitPrefix = "answer/"
 
 // complete compares a journal with the log of its run. The log mentions an operation only after the journal has announced it, so
@@ -249,9 +252,12 @@ func (s *State) complete(root, run string) error {
 		return err
 	}
 	if s == nil {
-		return damage(run, "run %s: the journal has no records, but the log of the run has %d operations (the first: %s)", run, len(lost), lost[0])
+		return damage(run, "run %s: the journal has no records, but the log of the run has %d operations (the first: %s)", run, len(lost),
+			lost[0])
 	}
-	return damage(run, "records are missing at the end of the journal: the log of the run has %d operations that the journal does not have (the first: %s)", len(lost), lost[0])
+	return damage(run,
+		"records are missing at the end of the journal: the log of the run has %d operations that the journal does not have (the first: %s)",
+		len(lost), lost[0])
 }
 
 // lost returns the nodes that are done according to the run's log, but have no record in the journal and were not reported by a

@@ -144,7 +144,8 @@ func notMeant(runs []Summary, at int) error {
 			break
 		}
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run, bad.Err)
+	return backends.Errorf(backends.KindRefused, "", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run,
+		bad.Err)
 }
 
 // strayRun fails if a directory that is not a valid run has a journal: it was renamed or copied there.
@@ -155,7 +156,8 @@ func strayRun(root string) error {
 	}
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(root, "runs", name, "journal.jsonl")); err == nil {
-			return backends.Errorf(backends.KindRefused, "", "Name the run (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+" away.",
+			return backends.Errorf(backends.KindRefused, "", "Name the run (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+
+				" away.",
 				"%q has a journal but not the name of a run, and it may be the last run that changed something", name)
 		}
 	}
@@ -172,7 +174,8 @@ func LeftOff(root, vcenter string) map[string]time.Time {
 				continue
 			}
 			switch {
-			case r.Type == TypeOpening, r.Type == TypeOpened, r.Type == TypeClosing, r.Type == TypeClosed && slices.Contains(r.Found, backends.ValueOf("poweredOff")):
+			case r.Type == TypeOpening, r.Type == TypeOpened, r.Type == TypeClosing,
+				r.Type == TypeClosed && slices.Contains(r.Found, backends.ValueOf("poweredOff")):
 				out[r.Target.Name] = r.Time
 			case r.Type == TypeClosed:
 				delete(out, r.Target.Name)

@@ -104,7 +104,8 @@ func result(status string) journal.Record {
 }
 
 func opening(node string) journal.Record {
-	return journal.Record{Type: journal.TypeOpening, Node: node, Target: backends.VMRef("vm-01"), Kind: "vm-power", Prior: backends.ValueOf("on"), To: backends.ValueOf("on")}
+	return journal.Record{Type: journal.TypeOpening, Node: node, Target: backends.VMRef("vm-01"), Kind: "vm-power",
+		Prior: backends.ValueOf("on"), To: backends.ValueOf("on")}
 }
 
 func TestRunsAreListedWithTheirOutcome(t *testing.T) {
@@ -292,7 +293,8 @@ func TestRunsOverDisjointTargetsGoSideBySide(t *testing.T) {
 		t.Fatalf("disjoint: %v", err)
 	}
 	for _, targets := range [][]string{{"host/esx-03", "vm/vm-01"}, nil} {
-		if _, err := take("20260101-000000-x-cccc", targets...); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "20260101-000000-x-") {
+		if _, err := take("20260101-000000-x-cccc", targets...); backends.KindOf(err) != backends.KindRefused ||
+			!strings.Contains(err.Error(), "20260101-000000-x-") {
 			t.Errorf("%q: %v", targets, err)
 		}
 	}
@@ -354,7 +356,8 @@ func TestEntriesKeepTheFirstPriorAndTheLastFound(t *testing.T) {
 	if len(es) != 2 {
 		t.Fatalf("%d entries", len(es))
 	}
-	if e := es[0]; e.Prior != backends.ValueOf("vmk1") || e.Kept == nil || len(e.Found) != 1 || e.Found[0] != backends.ValueOf("vmk0") || e.Open {
+	if e := es[0]; e.Prior != backends.ValueOf("vmk1") || e.Kept == nil || len(e.Found) != 1 || e.Found[0] != backends.ValueOf("vmk0") ||
+		e.Open {
 		t.Errorf("a: %+v", e)
 	}
 	if e := es[1]; !e.Prior.IsAbsent() || e.Found != nil || !e.Open {
@@ -398,7 +401,8 @@ func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
 // A guest that the run has powered on may still be starting until an operation was done in it.
 func TestGuestsThatMayStillBeStarting(t *testing.T) {
 	power := func(vm string) journal.Record {
-		return journal.Record{Type: journal.TypeClosing, Node: "vm/" + vm + "/vm-power", Target: backends.VMRef(vm), Kind: string(backends.BracketVMPower)}
+		return journal.Record{Type: journal.TypeClosing, Node: "vm/" + vm + "/vm-power", Target: backends.VMRef(vm),
+			Kind: string(backends.BracketVMPower)}
 	}
 	did := func(vm string, ok bool) journal.Record {
 		return journal.Record{Type: journal.TypeOutcome, Node: "guest/" + vm, Target: backends.GuestRef(vm), OK: ok}
@@ -428,7 +432,8 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := errors.Join(j.Append(begin("apply"), opening("x"), intent("a", nil, 1), outcome("a", 1), result("done")), j.Close()); err != nil {
+	if err := errors.Join(j.Append(begin("apply"), opening("x"), intent("a", nil, 1), outcome("a", 1), result("done")),
+		j.Close()); err != nil {
 		f.Fatal(err)
 	}
 	content, err := os.ReadFile(file(root, j))

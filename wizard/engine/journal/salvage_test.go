@@ -37,7 +37,8 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	lines = lines[:len(lines)-1]
 	turned := func(n int) []byte { return bytes.Replace(lines[n-1], []byte(`"rec"`), []byte(`"rex"`), 1) }
-	announced := []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)}, {Node: "c", From: backends.ValueOf(1)}}
+	announced := []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)},
+		{Node: "c", From: backends.ValueOf(1)}}
 	other := &journal.Header{Answers: "mode: pvrdma\n"}
 	for name, c := range map[string]struct {
 		harm     func() [][]byte
@@ -62,7 +63,8 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 			if err := os.WriteFile(file(root, j), bytes.Join(c.harm(), nil), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(backends.HintOf(err), "rollback "+j.Run()+" --salvage") {
+			if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) ||
+				!strings.Contains(backends.HintOf(err), "rollback "+j.Run()+" --salvage") {
 				t.Errorf("read: %v", err)
 			}
 			got, err := journal.Recover(root, j.Run(), announced, other)
@@ -156,7 +158,8 @@ func TestRecoveryIgnoresTheIntentOfALaterStage(t *testing.T) {
 	if err := os.WriteFile(file(root, j), bytes.Replace(content, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := journal.Recover(root, j.Run(), []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)}}, nil)
+	got, err := journal.Recover(root, j.Run(), []journal.Announced{{Node: "a", From: backends.ValueOf(1)},
+		{Node: "b", From: backends.ValueOf(1)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

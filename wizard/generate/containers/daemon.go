@@ -32,7 +32,8 @@ func (d Daemon) Check() error {
 	switch {
 	case d.Bridge.IsValid() && (!d.Bridge.Addr().Is4() || d.Bridge.Bits() > 30 || d.Bridge.Addr() == d.Bridge.Masked().Addr()):
 		return fmt.Errorf("bip %s is not an IPv4 address of a host in its network: write it like 172.30.1.1/24", d.Bridge)
-	case d.Range.IsValid() && (!d.Range.Addr().Is4() || !d.Bridge.IsValid() || !d.Bridge.Masked().Contains(d.Range.Addr()) || d.Range.Bits() < d.Bridge.Bits()):
+	case d.Range.IsValid() &&
+		(!d.Range.Addr().Is4() || !d.Bridge.IsValid() || !d.Bridge.Masked().Contains(d.Range.Addr()) || d.Range.Bits() < d.Bridge.Bits()):
 		return fmt.Errorf("fixed-cidr %s does not lie in the network of bip %s", d.Range, d.Bridge)
 	case d.MTU != 0 && (d.MTU < 576 || d.MTU > 9216):
 		return fmt.Errorf("MTU %d is not between 576 and 9216", d.MTU)
@@ -224,6 +225,7 @@ func (d Setup) Script(o generate.Origin) string {
 		engine = "distribution"
 	}
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
-		"@ENGINE@", engine, "@NVIDIA@", yes[d.NVIDIA], "@REMOVE_OLD@", yes[d.RemoveOld], "@REMOVE_NVIDIA1@", yes[d.RemoveNVIDIA1], "@KEY@", DockerKey,
+		"@ENGINE@", engine, "@NVIDIA@", yes[d.NVIDIA], "@REMOVE_OLD@", yes[d.RemoveOld], "@REMOVE_NVIDIA1@", yes[d.RemoveNVIDIA1], "@KEY@",
+		DockerKey,
 	).Replace(assets.Template("docker-setup.sh"))
 }

@@ -44,13 +44,18 @@ func TestMerge(t *testing.T) {
 		{"no file (GPUDirect RDMA on vSphere 6.7, daemon.json)", "", daemon(), all, nil},
 		{"an empty file", " \n", daemon(), all, nil},
 		{"what is there already", all, daemon(), all, nil},
-		{"other keys stay, in their order and spelling", `{"log-opts":{"max-size":"10m","tag":"a&b<c>"},"big":12345678901234567890,"e":1.0}`, containers.Daemon{MTU: 9000},
-			"{\n  \"log-opts\": {\n    \"max-size\": \"10m\",\n    \"tag\": \"a&b<c>\"\n  },\n  \"big\": 12345678901234567890,\n  \"e\": 1.0,\n  \"mtu\": 9000\n}\n", nil},
-		{"another value stays and is told", `{"mtu": 1450, "bip": "172.30.1.1/24"}`, containers.Daemon{MTU: 9000, Bridge: netip.MustParsePrefix("172.30.1.1/24")},
+		{"other keys stay, in their order and spelling", `{"log-opts":{"max-size":"10m","tag":"a&b<c>"},"big":12345678901234567890,"e":1.0}`,
+			containers.Daemon{MTU: 9000},
+			"{\n  \"log-opts\": {\n    \"max-size\": \"10m\",\n    \"tag\": \"a&b<c>\"\n  },\n  \"big\": 12345678901234567890,\n  \"e\": 1.0,\n  " +
+				"\"mtu\": 9000\n}\n", nil},
+		{"another value stays and is told", `{"mtu": 1450, "bip": "172.30.1.1/24"}`,
+			containers.Daemon{MTU: 9000, Bridge: netip.MustParsePrefix("172.30.1.1/24")},
 			"{\n  \"mtu\": 1450,\n  \"bip\": \"172.30.1.1/24\"\n}\n", []string{"mtu stays 1450, wanted was 9000"}},
 		{"the same number spelled otherwise is the same", `{"mtu": 1.5e3}`, containers.Daemon{MTU: 1500}, "{\n  \"mtu\": 1.5e3\n}\n", nil},
-		{"another runtime stays beside nvidia's", `{"default-runtime":"crun","runtimes":{"crun":{"path":"/usr/bin/crun"}}}`, containers.Daemon{NVIDIA: true},
-			"{\n  \"default-runtime\": \"crun\",\n  \"runtimes\": {\n    \"crun\": {\n      \"path\": \"/usr/bin/crun\"\n    },\n    \"nvidia\": {\n      \"args\": [],\n      \"path\": \"nvidia-container-runtime\"\n    }\n  }\n}\n", nil},
+		{"another runtime stays beside nvidia's", `{"default-runtime":"crun","runtimes":{"crun":{"path":"/usr/bin/crun"}}}`,
+			containers.Daemon{NVIDIA: true},
+			"{\n  \"default-runtime\": \"crun\",\n  \"runtimes\": {\n    \"crun\": {\n      \"path\": \"/usr/bin/crun\"\n    },\n    \"nvidia\": " +
+				"{\n      \"args\": [],\n      \"path\": \"nvidia-container-runtime\"\n    }\n  }\n}\n", nil},
 		{"nvidia's own path stays", `{"runtimes":{"nvidia":{"path":"/opt/nvidia","runtimeArgs":[]}}}`, containers.Daemon{NVIDIA: true},
 			"{\n  \"runtimes\": {\n    \"nvidia\": {\n      \"path\": \"/opt/nvidia\",\n      \"runtimeArgs\": []\n    }\n  }\n}\n", nil},
 		{"nothing is wanted", `{}`, containers.Daemon{}, "{}\n", nil},
@@ -106,7 +111,8 @@ func TestMergeRefuses(t *testing.T) {
 
 // Whatever the file contains: no panic, nothing lost, and merging again changes nothing.
 func FuzzMerge(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"mtu":1450,"runtimes":{"x":{}}}`, `{"a":[1,{"b":null}],"bip":7}`, `{"runtimes":null}`, `{"\u0000é<":1e400}`} {
+	for _, seed := range []string{`{}`, `{"mtu":1450,"runtimes":{"x":{}}}`, `{"a":[1,{"b":null}],"bip":7}`, `{"runtimes":null}`,
+		`{"\u0000é<":1e400}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, old []byte) {

@@ -39,7 +39,8 @@ const BitfusionClient = "https://packages.vmware.com/bitfusion/ubuntu/20.04/bitf
 var mofed = []string{"ibverbs-providers", "ibverbs-utils", "libibverbs-dev", "libibverbs1"}
 
 var (
-	reference   = regexp.MustCompile(`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+	reference = regexp.MustCompile(
+		`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 	packageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9+.-]{0,99}$`)
 	word        = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_+./-]{0,63}$`)
 	sha256sum   = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -73,7 +74,8 @@ func (d Dockerfile) Check() error {
 	}
 	if d.Bitfusion != "" {
 		u, err := url.Parse(d.Bitfusion)
-		if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(d.Bitfusion, " \t\r\n'\"\\$`<>") || !strings.HasSuffix(u.Path, ".deb") {
+		if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(d.Bitfusion, " \t\r\n'\"\\$`<>") ||
+			!strings.HasSuffix(u.Path, ".deb") {
 			return fmt.Errorf("%q is not an https address of a .deb package", backends.ShownURL(d.Bitfusion))
 		}
 	}

@@ -78,17 +78,20 @@ func lint(t *testing.T, text string) {
 				t.Errorf("%v in %s", err, i.args)
 			}
 			for rule, bad := range map[string]bool{
-				"DL3027: apt is for people":         regexp.MustCompile(`\bapt (install|update|purge)`).MatchString(i.args),
-				"DL3004: sudo":                      strings.Contains(i.args, "sudo"),
-				"DL3003: cd instead of WORKDIR":     regexp.MustCompile(`(^|[;&] *)cd `).MatchString(i.args),
-				"DL3014: no -y":                     strings.Contains(i.args, "apt-get install") && !strings.Contains(i.args, "apt-get install -y"),
-				"DL3015: recommends":                strings.Contains(i.args, "apt-get install") && !strings.Contains(i.args, "--no-install-recommends"),
-				"DL3009: apt lists stay":            strings.Contains(i.args, "apt-get update") && !strings.Contains(i.args, "rm -rf") || strings.Count(i.args, "apt-get update") > 1,
-				"DL3040: dnf clean all":             strings.Contains(i.args, "dnf install") && !strings.Contains(i.args, "dnf clean all"),
-				"DL3038: dnf without -y":            regexp.MustCompile(`dnf (install|remove) [^-]`).MatchString(i.args),
-				"DL4006: a pipe without pipefail":   strings.Contains(i.args, " | ") && !pipefail,
-				"update without install after it":   strings.Contains(i.args, "apt-get update") && !strings.Contains(i.args, "apt-get install"),
-				"apt asks where nobody can answer":  strings.Contains(i.args, "apt-get install") && !strings.Contains(i.args, "DEBIAN_FRONTEND=noninteractive"),
+				"DL3027: apt is for people":     regexp.MustCompile(`\bapt (install|update|purge)`).MatchString(i.args),
+				"DL3004: sudo":                  strings.Contains(i.args, "sudo"),
+				"DL3003: cd instead of WORKDIR": regexp.MustCompile(`(^|[;&] *)cd `).MatchString(i.args),
+				"DL3014: no -y":                 strings.Contains(i.args, "apt-get install") && !strings.Contains(i.args, "apt-get install -y"),
+				"DL3015: recommends": strings.Contains(i.args, "apt-get install") &&
+					!strings.Contains(i.args, "--no-install-recommends"),
+				"DL3009: apt lists stay": strings.Contains(i.args, "apt-get update") && !strings.Contains(i.args, "rm -rf") ||
+					strings.Count(i.args, "apt-get update") > 1,
+				"DL3040: dnf clean all":           strings.Contains(i.args, "dnf install") && !strings.Contains(i.args, "dnf clean all"),
+				"DL3038: dnf without -y":          regexp.MustCompile(`dnf (install|remove) [^-]`).MatchString(i.args),
+				"DL4006: a pipe without pipefail": strings.Contains(i.args, " | ") && !pipefail,
+				"update without install after it": strings.Contains(i.args, "apt-get update") && !strings.Contains(i.args, "apt-get install"),
+				"apt asks where nobody can answer": strings.Contains(i.args, "apt-get install") &&
+					!strings.Contains(i.args, "DEBIAN_FRONTEND=noninteractive"),
 				"a variable that hides in a quote?": strings.Count(i.args, `"`)%2 != 0,
 			} {
 				if bad {
@@ -101,7 +104,8 @@ func lint(t *testing.T, text string) {
 
 func dockerfiles() map[string]containers.Dockerfile {
 	return map[string]containers.Dockerfile{
-		"the guide's": {Base: ngc, Codename: "focal", Name: "ubuntu2004-tensorrt:20.12-py3-bf-pvrdma", Sample: true, Bitfusion: containers.BitfusionClient, Timezone: "America/Los_Angeles",
+		"the guide's": {Base: ngc, Codename: "focal", Name: "ubuntu2004-tensorrt:20.12-py3-bf-pvrdma", Sample: true,
+			Bitfusion: containers.BitfusionClient, Timezone: "America/Los_Angeles",
 			Packages: []string{"rdma-core", "libibverbs1", "ibverbs-providers", "infiniband-diags", "ibverbs-utils", "libcapstone3", "perftest"}},
 		"only the base": {Base: ngc},
 		"a digest":      {Base: "registry.example:5000/ml/pytorch@sha256:" + strings.Repeat("a", 64)},
@@ -133,8 +137,10 @@ func TestDockerfileHasTheGuidesSteps(t *testing.T) {
 	for _, step := range []string{
 		"FROM nvcr.io/nvidia/tensorrt:20.12-py3", "ibverbs-providers ibverbs-utils libibverbs-dev libibverbs1;", "apt-get purge -y",
 		"-t focal rdma-core libibverbs1 ibverbs-providers infiniband-diags ibverbs-utils libcapstone3 perftest",
-		"WORKDIR /workspace/tensorrt/samples", "RUN make -j4", "RUN /opt/tensorrt/python/python_setup.sh", "WORKDIR /workspace/tensorrt/data/mnist",
-		"RUN python download_pgms.py", "WORKDIR /workspace\n", "bitfusion-client-ubuntu2004_3.0.1-4_amd64.deb", "TZ=America/Los_Angeles", "bitfusion run -n 1 -l",
+		"WORKDIR /workspace/tensorrt/samples", "RUN make -j4", "RUN /opt/tensorrt/python/python_setup.sh",
+		"WORKDIR /workspace/tensorrt/data/mnist",
+		"RUN python download_pgms.py", "WORKDIR /workspace\n", "bitfusion-client-ubuntu2004_3.0.1-4_amd64.deb", "TZ=America/Los_Angeles",
+		"bitfusion run -n 1 -l",
 	} {
 		i := strings.Index(text[at:], step)
 		if i < 0 {
@@ -186,7 +192,8 @@ func TestDockerfileTellsTheClass(t *testing.T) {
 			t.Errorf("%v: no %q in\n%s", err, want, text)
 		}
 	}
-	if text, err := (containers.Dockerfile{Base: "nvcr.io/nvidia/pytorch:24.05-py3", GID: 3}).Text(generate.Origin{}); err != nil || strings.Contains(text, "ENV ") {
+	if text, err := (containers.Dockerfile{Base: "nvcr.io/nvidia/pytorch:24.05-py3", GID: 3}).Text(generate.Origin{}); err != nil ||
+		strings.Contains(text, "ENV ") {
 		t.Errorf("%v: a variable without a class in\n%s", err, text)
 	}
 	if _, err := (containers.Dockerfile{Base: "nvcr.io/nvidia/pytorch:24.05-py3", Class: 256}).Text(generate.Origin{}); err == nil {

@@ -152,7 +152,8 @@ func TestDockerSetupOfTheDistribution(t *testing.T) {
 	if out, err := m.run(d); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if s := m.state(); !slices.Contains(s, "installed/docker.io") || !slices.Contains(s, "installed/nvidia-container-toolkit") || strings.Contains(m.log(), "curl") {
+	if s := m.state(); !slices.Contains(s, "installed/docker.io") || !slices.Contains(s, "installed/nvidia-container-toolkit") ||
+		strings.Contains(m.log(), "curl") {
 		t.Errorf("%v\n%s", s, m.log())
 	}
 	if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
@@ -208,7 +209,8 @@ func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
 	}
 	const own = "{\"mtu\": 9000}\n"
 	m.write("etc/docker/daemon.json", own)
-	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil || !strings.Contains(m.log(), "nvidia-ctk runtime configure --runtime=docker") || !strings.Contains(m.log(), "systemctl restart docker") {
+	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil ||
+		!strings.Contains(m.log(), "nvidia-ctk runtime configure --runtime=docker") || !strings.Contains(m.log(), "systemctl restart docker") {
 		t.Fatalf("%v: %s\n%s", err, out, m.log())
 	}
 	if out, err := m.run(containers.Setup{NVIDIA: true}, "undo"); err != nil {
@@ -236,7 +238,8 @@ func TestDockerSetupUsesTheRepositoryOfTheGuest(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	b, err := os.ReadFile(filepath.Join(m.root, "etc/apt/sources.list.d/rdma-setup-docker.list"))
-	if err != nil || !strings.Contains(string(b), "https://download.docker.com/linux/ubuntu jammy stable") || !strings.Contains(string(b), "signed-by=") {
+	if err != nil || !strings.Contains(string(b), "https://download.docker.com/linux/ubuntu jammy stable") ||
+		!strings.Contains(string(b), "signed-by=") {
 		t.Errorf("%s (%v)", b, err)
 	}
 	if slices.Contains(m.state(), "installed/nvidia-container-toolkit") {
@@ -253,14 +256,19 @@ func TestDockerSetupRefuses(t *testing.T) {
 		want   string
 	}{
 		{"the distribution's Docker", containers.Setup{}, func(m *machine) { m.write("installed/docker.io", "") }, "docker.io is installed"},
-		{"GPUDirect RDMA on vSphere 6.7: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
+		{"GPUDirect RDMA on vSphere 6.7: a key of somebody else", containers.Setup{},
+			func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
 		{"a node of Kubernetes", containers.Setup{}, func(m *machine) {
 			m.write("active/kubelet", "")
 		}, "kubelet runs here: its container runtime is left alone"},
-		{"containerd of the distribution", containers.Setup{}, func(m *machine) { m.write("installed/containerd", "") }, "containerd of the distribution is installed"},
-		{"a distribution without a Docker of its own", containers.Setup{Distribution: true}, func(m *machine) { m.write("etc/os-release", rocky) }, "rocky has no Docker of its own"},
-		{"Docker's own package, and the distribution's is wanted", containers.Setup{Distribution: true}, func(m *machine) { m.write("installed/docker-ce", "") }, "docker-ce is installed"},
-		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") }, "no repository is known for alpine"},
+		{"containerd of the distribution", containers.Setup{}, func(m *machine) { m.write("installed/containerd", "") },
+			"containerd of the distribution is installed"},
+		{"a distribution without a Docker of its own", containers.Setup{Distribution: true},
+			func(m *machine) { m.write("etc/os-release", rocky) }, "rocky has no Docker of its own"},
+		{"Docker's own package, and the distribution's is wanted", containers.Setup{Distribution: true},
+			func(m *machine) { m.write("installed/docker-ce", "") }, "docker-ce is installed"},
+		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") },
+			"no repository is known for alpine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMachine(t, ubuntu)
@@ -271,7 +279,8 @@ func TestDockerSetupRefuses(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 			if s := m.state(); slices.Contains(s, "installed/docker-ce") != slices.Contains(before, "installed/docker-ce") ||
-				slices.Contains(s, "installed/docker.io") != slices.Contains(before, "installed/docker.io") || slices.Contains(s, "etc/apt/keyrings/rdma-setup-docker.asc") {
+				slices.Contains(s, "installed/docker.io") != slices.Contains(before, "installed/docker.io") ||
+				slices.Contains(s, "etc/apt/keyrings/rdma-setup-docker.asc") {
 				t.Errorf("it went on: %v", s)
 			}
 		})

@@ -101,7 +101,8 @@ func Routes(self string, all netip.Prefix, hosts []Host, forward Forward, o gene
 	}
 	var b strings.Builder
 	b.WriteString(o.Comment("#"))
-	b.WriteString("# " + generate.Plain("/etc/systemd/system/rdma-setup-container-routes.service on "+self) + ", owner root, mode 0644. Then: systemctl daemon-reload;\n")
+	b.WriteString("# " + generate.Plain("/etc/systemd/system/rdma-setup-container-routes.service on "+self) +
+		", owner root, mode 0644. Then: systemctl daemon-reload;\n")
 	b.WriteString("# systemctl enable --now rdma-setup-container-routes.service. Undo: systemctl disable --now, and delete the file.\n")
 	if forward == ForwardAll {
 		b.WriteString("# It lets every packet through that this host could forward, not only those of containers.\n")

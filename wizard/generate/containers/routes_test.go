@@ -15,7 +15,8 @@ var network = netip.MustParsePrefix("172.30.0.0/16")
 func hosts(t *testing.T) []containers.Host {
 	t.Helper()
 	out, err := containers.Spread(network, []containers.Host{
-		{Name: "vm-01", Address: netip.MustParseAddr("10.0.0.11")}, {Name: "vm-02", Address: netip.MustParseAddr("10.0.0.12")}, {Name: "vm-03", Address: netip.MustParseAddr("10.0.0.13")},
+		{Name: "vm-01", Address: netip.MustParseAddr("10.0.0.11")}, {Name: "vm-02", Address: netip.MustParseAddr("10.0.0.12")},
+		{Name: "vm-03", Address: netip.MustParseAddr("10.0.0.13")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,14 +29,16 @@ func hosts(t *testing.T) []containers.Host {
 func TestEveryHostHasItsOwnNetwork(t *testing.T) {
 	many := make([]containers.Host, 255)
 	for i := range many {
-		many[i] = containers.Host{Name: "h" + strings.Repeat("x", i%50) + string(rune('a'+i%26)) + string(rune('a'+i/26)), Address: netip.AddrFrom4([4]byte{10, 1, byte(i), 1})}
+		many[i] = containers.Host{Name: "h" + strings.Repeat("x", i%50) + string(rune('a'+i%26)) + string(rune('a'+i/26)),
+			Address: netip.AddrFrom4([4]byte{10, 1, byte(i), 1})}
 	}
 	out, err := containers.Spread(network, many)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, h := range out {
-		if h.Containers.Bits() != 24 || !network.Contains(h.Containers.Addr()) || h.Bridge().Addr() == h.Containers.Addr() || !h.Containers.Contains(h.Bridge().Addr()) {
+		if h.Containers.Bits() != 24 || !network.Contains(h.Containers.Addr()) || h.Bridge().Addr() == h.Containers.Addr() ||
+			!h.Containers.Contains(h.Bridge().Addr()) {
 			t.Fatalf("%+v", h)
 		}
 		for _, other := range out[:i] {
@@ -108,7 +111,8 @@ func TestRoutes(t *testing.T) {
 		}
 		u := unit(t, text)
 		start, stop := strings.Join(u["[Service]ExecStart"], "\n"), strings.Join(u["[Service]ExecStop"], "\n")
-		for _, want := range []string{"ip route replace 172.30.1.0/24 via 10.0.0.11", "ip route replace 172.30.3.0/24 via 10.0.0.13", "net.ipv4.ip_forward=1"} {
+		for _, want := range []string{"ip route replace 172.30.1.0/24 via 10.0.0.11", "ip route replace 172.30.3.0/24 via 10.0.0.13",
+			"net.ipv4.ip_forward=1"} {
 			if !strings.Contains(start, want) {
 				t.Errorf("%s: no %q in\n%s", forward, want, start)
 			}
@@ -130,7 +134,8 @@ func TestRoutes(t *testing.T) {
 		}
 		for _, line := range u["[Service]ExecStart"] {
 			if script, is := strings.CutPrefix(line, "/bin/sh -c '"); is {
-				if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(strings.TrimSuffix(script, "'")), ""); err != nil {
+				if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(strings.TrimSuffix(script, "'")),
+					""); err != nil {
 					t.Error(err)
 				}
 			} else if !strings.HasPrefix(line, "/") {

@@ -74,9 +74,11 @@ func (w Wish) Check() error {
 	case w.DSCP < 0 || w.DSCP > 63 || w.DSCP == CNPDSCP:
 		return fmt.Errorf("DSCP %d cannot be RoCE's: it must lie between 0 and 63, and %d is congestion notification", w.DSCP, CNPDSCP)
 	case w.ECN && (w.ECNMin < 1 || w.ECNMax < w.ECNMin || w.ECNMax > 65535):
-		return fmt.Errorf("ECN thresholds %d to %d KB: the first must be at least 1 and not above the second, which ends at 65535", w.ECNMin, w.ECNMax)
+		return fmt.Errorf("ECN thresholds %d to %d KB: the first must be at least 1 and not above the second, which ends at 65535", w.ECNMin,
+			w.ECNMax)
 	case w.OS == Onyx && w.DSCP/8 != w.Priority:
-		return fmt.Errorf("DSCP %d falls into priority %d by the default map of Onyx, not %d; no other map could be verified for Onyx", w.DSCP, w.DSCP/8, w.Priority)
+		return fmt.Errorf("DSCP %d falls into priority %d by the default map of Onyx, not %d; no other map could be verified for Onyx", w.DSCP,
+			w.DSCP/8, w.Priority)
 	case w.Queue != "" && w.Queue != "tx-queue" && w.Queue != "uc-tx-queue":
 		return fmt.Errorf("queue %q: expected tx-queue or uc-tx-queue", w.Queue)
 	}
@@ -113,14 +115,18 @@ func Config(w Wish, o generate.Origin) (text string, missing []string, err error
 	}
 	name := cmp.Or(w.Switch, "the switch")
 	head := o.Comment(p.mark)
-	head += p.mark + " " + generate.Plain(fmt.Sprintf("RoCE v2 on %s: priority %d, DSCP %d, %s, MTU %d, %s.", name, w.Priority, w.DSCP, flow(w), mtu(w.OS), tag(w.VLAN))) + "\n"
+	head += p.mark + " " +
+		generate.Plain(fmt.Sprintf("RoCE v2 on %s: priority %d, DSCP %d, %s, MTU %d, %s.", name, w.Priority, w.DSCP, flow(w), mtu(w.OS),
+			tag(w.VLAN))) + "\n"
 	for _, port := range w.Ports {
 		head += p.mark + " " + generate.Plain("Port "+port.Name+": "+port.Peer) + "\n"
 	}
 	if p.idle {
-		head += p.mark + " NOT COMPLETE. Every line is a comment, so that a paste does nothing. Fill in: " + generate.Plain(strings.Join(missing, ", ")) + ".\n"
+		head += p.mark + " NOT COMPLETE. Every line is a comment, so that a paste does nothing. Fill in: " +
+			generate.Plain(strings.Join(missing, ", ")) + ".\n"
 	}
-	head += p.mark + " Read before you paste: MTU and PFC take the ports down and up for a moment. Keep a copy of the running configuration first.\n"
+	head += p.mark +
+		" Read before you paste: MTU and PFC take the ports down and up for a moment. Keep a copy of the running configuration first.\n"
 	return head + p.String(), missing, nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
 )
 
-var made = generate.Origin{Tool: "rdma-setup 1.0", What: "generate switch", From: []string{"answers.yaml", "LLDP"}, Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+var made = generate.Origin{Tool: "rdma-setup 1.0", What: "generate switch", From: []string{"answers.yaml", "LLDP"},
+	Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 
 // ports as LLDP reports them, two of each system.
 var ports = map[switches.OS][]string{
@@ -99,7 +100,8 @@ func TestRequestedSettingsChangeTheCommands(t *testing.T) {
 			{"no ECN", func(w *switches.Wish) { w.ECN = false }, "", "congestion-control ecn|random-detect|ecn enable"},
 			{"no VLAN", func(w *switches.Wish) { w.VLAN = 0 }, "", "vlan"},
 			{"thresholds", func(w *switches.Wish) { w.ECNMin, w.ECNMax = 200, 2100 }, "200", "1500"},
-			{"priority 4", func(w *switches.Wish) { w.Priority, w.DSCP = 4, 34 }, "4", "priority 3 no-drop|pfc-cos 3|switch-priority 3 traffic-class 3|map switch-priority 3"},
+			{"priority 4", func(w *switches.Wish) { w.Priority, w.DSCP = 4, 34 }, "4",
+				"priority 3 no-drop|pfc-cos 3|switch-priority 3 traffic-class 3|map switch-priority 3"},
 		} {
 			t.Run(string(os)+"/"+tt.name, func(t *testing.T) {
 				w := wish(t, os)
@@ -145,8 +147,10 @@ func TestNames(t *testing.T) {
 		os       switches.OS
 		in, want string // "": refused
 	}{
-		{switches.Onyx, "Eth1/7", "1/7"}, {switches.Onyx, "1/7/2", "1/7/2"}, {switches.Onyx, "ethernet 1/32", "1/32"}, {switches.Onyx, "swp7", ""},
-		{switches.Cumulus, "swp1", "swp1"}, {switches.Cumulus, "swp1s3", "swp1s3"}, {switches.Cumulus, "eth0", ""}, {switches.Cumulus, "swp1;reboot", ""},
+		{switches.Onyx, "Eth1/7", "1/7"}, {switches.Onyx, "1/7/2", "1/7/2"}, {switches.Onyx, "ethernet 1/32", "1/32"},
+		{switches.Onyx, "swp7", ""},
+		{switches.Cumulus, "swp1", "swp1"}, {switches.Cumulus, "swp1s3", "swp1s3"}, {switches.Cumulus, "eth0", ""},
+		{switches.Cumulus, "swp1;reboot", ""},
 		{switches.OS10, "ethernet1/1/7", "ethernet1/1/7"}, {switches.OS10, "Eth 1/1/7:3", "ethernet1/1/7:3"}, {switches.OS10, "1/1/7", ""},
 		{switches.EOS, "Et7", "Ethernet7"}, {switches.EOS, "Ethernet7/1", "Ethernet7/1"}, {switches.EOS, "Ethernet", ""},
 		{switches.EOS, "Ethernet7\nreload now", ""}, {switches.Onyx, "1/1 shutdown", ""}, {switches.OS10, "", ""}, {"junos", "ge-0/0/0", ""},

@@ -6,8 +6,10 @@ import "strings"
 var (
 	cumulusRoCE = source{name: "NVIDIA Cumulus Linux 5, RDMA over Converged Ethernet",
 		where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE"}
-	cumulusQoS  = source{name: "NVIDIA Cumulus Linux 5, Quality of Service", where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service"}
-	cumulusNVUE = source{name: "NVIDIA NVUE command reference (PFC watchdog since 5.6)", where: "docs.nvidia.com/networking-ethernet-software/nvue-reference"}
+	cumulusQoS = source{name: "NVIDIA Cumulus Linux 5, Quality of Service",
+		where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service"}
+	cumulusNVUE = source{name: "NVIDIA NVUE command reference (PFC watchdog since 5.6)",
+		where: "docs.nvidia.com/networking-ethernet-software/nvue-reference"}
 )
 
 func cumulus(p *page, w Wish) {
@@ -15,7 +17,9 @@ func cumulus(p *page, w Wish) {
 	if w.PFC {
 		mode = "lossless"
 	}
-	p.say("One command sets trust, ETS (RoCE 50 %, congestion notification strict), ECN from 150 to 1500 KB, the LLDP application TLV and, when lossless, PFC and a pool.", cumulusRoCE)
+	p.say(
+		"One command sets trust, ETS (RoCE 50 %, congestion notification strict), ECN from 150 to 1500 KB, the LLDP application TLV and, when "+
+			"lossless, PFC and a pool.", cumulusRoCE)
 	p.add("nv set qos roce mode %s", mode)
 	if w.Priority != 3 || w.DSCP/8 != w.Priority {
 		p.say("RoCE is not on the default priority 3.", cumulusRoCE)

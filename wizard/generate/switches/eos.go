@@ -2,11 +2,15 @@ package switches
 
 // Sources for Arista EOS.
 var (
-	eosFlow    = source{name: "Arista EOS user manual 4.36, DCBX and flow control, as a published RoCE v2 guide applies it", where: "arista.com/en/um-eos/eos-dcbx-and-flow-control"}
-	eosQoS     = source{name: "Arista EOS user manual 4.36, quality of service, as a published RoCE v2 guide applies it", where: "arista.com/en/um-eos/eos-quality-of-service"}
-	eosFabric  = source{name: "Arista AI network fabric deployment guide, as the same guide applies it", where: "arista.com/assets/data/pdf/AI-Network-Fabric_Deployment_Guide.pdf"}
+	eosFlow = source{name: "Arista EOS user manual 4.36, DCBX and flow control, as a published RoCE v2 guide applies it",
+		where: "arista.com/en/um-eos/eos-dcbx-and-flow-control"}
+	eosQoS = source{name: "Arista EOS user manual 4.36, quality of service, as a published RoCE v2 guide applies it",
+		where: "arista.com/en/um-eos/eos-quality-of-service"}
+	eosFabric = source{name: "Arista AI network fabric deployment guide, as the same guide applies it",
+		where: "arista.com/assets/data/pdf/AI-Network-Fabric_Deployment_Guide.pdf"}
 	eosAVD     = source{name: "Arista AVD, eos_cli_config_gen: priority-flow-control pause watchdog", where: "avd.arista.com"}
-	eosStorage = source{name: "Microsoft Learn, converged RDMA NIC configuration, Arista switch: dcbx mode ieee, priority-flow-control, switchport trunk",
+	eosStorage = source{
+		name:  "Microsoft Learn, converged RDMA NIC configuration, Arista switch: dcbx mode ieee, priority-flow-control, switchport trunk",
 		where: "learn.microsoft.com/windows-server/networking/technologies/conv-nic/cnic-app-switch-config"}
 )
 
@@ -25,7 +29,8 @@ func eos(p *page, w Wish) {
 		p.add("priority-flow-control pause watchdog default polling-interval 0.10")
 		p.add("priority-flow-control pause watchdog action drop")
 	}
-	p.say("Shares (ETS), ECN marks and PFC as one profile. Models with separate unicast queues want uc-tx-queue: --queue uc-tx-queue.", eosQoS, eosFabric)
+	p.say("Shares (ETS), ECN marks and PFC as one profile. Models with separate unicast queues want uc-tx-queue: --queue uc-tx-queue.", eosQoS,
+		eosFabric)
 	p.add("qos profile RDMA")
 	if w.PFC {
 		p.add("   priority-flow-control on")
@@ -75,5 +80,7 @@ func eos(p *page, w Wish) {
 	if w.ECN {
 		p.note("show qos interfaces %s ecn   must show %d and %d kbytes for queue %d", w.Ports[0].Name, w.ECNMin, w.ECNMax, w.Priority)
 	}
-	p.note("The watchdog looks only at queues with guaranteed bandwidth; whether and where your model takes   bandwidth guaranteed   is in its manual.")
+	p.note(
+		"The watchdog looks only at queues with guaranteed bandwidth; whether and where your model takes   bandwidth guaranteed   is in " +
+			"its manual.")
 }

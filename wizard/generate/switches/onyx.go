@@ -4,13 +4,16 @@ package switches
 var (
 	onyxGuide = source{name: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 " +
 		"(NVIDIA/Mellanox), Network Switch Configuration, Onyx 3.6.8190"}
-	onyxPool = source{name: "NVIDIA Onyx user manual 3.10, shared buffer commands (since 3.6.5000)", where: "docs.nvidia.com/networking/display/onyxv31040100/shared+buffer+commands"}
-	onyxQoS  = source{name: "NVIDIA Onyx user manual 3.10, QoS commands", where: "docs.nvidia.com/networking/display/onyxv3104206/qos+commands"}
-	onyxECN  = source{name: "Ansible collection mellanox.onyx, onyx_traffic_class (tested on 3.6.8130)",
+	onyxPool = source{name: "NVIDIA Onyx user manual 3.10, shared buffer commands (since 3.6.5000)",
+		where: "docs.nvidia.com/networking/display/onyxv31040100/shared+buffer+commands"}
+	onyxQoS = source{name: "NVIDIA Onyx user manual 3.10, QoS commands", where: "docs.nvidia.com/networking/display/onyxv3104206/qos+commands"}
+	onyxECN = source{name: "Ansible collection mellanox.onyx, onyx_traffic_class (tested on 3.6.8130)",
 		where: "docs.ansible.com/ansible/latest/collections/mellanox/onyx/onyx_traffic_class_module.html"}
-	onyxRoCE  = source{name: "NVIDIA Onyx user manual 3.10, RoCE commands (since 3.8.2000)", where: "docs.nvidia.com/networking/display/Onyxv31040100/RoCE+Commands"}
-	onyxPorts = source{name: "Published running configurations of Onyx switches: mtu 9216 force, switchport hybrid allowed-vlan add", where: "github.com/Cray-HPE/docs-csm"}
-	onyxPFC   = source{name: "SmartX installation guide 6.3, RoCE on Mellanox switches: dcb priority-flow-control, pfc-wd (a public thread)"}
+	onyxRoCE = source{name: "NVIDIA Onyx user manual 3.10, RoCE commands (since 3.8.2000)",
+		where: "docs.nvidia.com/networking/display/Onyxv31040100/RoCE+Commands"}
+	onyxPorts = source{name: "Published running configurations of Onyx switches: mtu 9216 force, switchport hybrid allowed-vlan add",
+		where: "github.com/Cray-HPE/docs-csm"}
+	onyxPFC = source{name: "SmartX installation guide 6.3, RoCE on Mellanox switches: dcb priority-flow-control, pfc-wd (a public thread)"}
 )
 
 func onyx(p *page, w Wish) {
@@ -65,5 +68,7 @@ func onyx(p *page, w Wish) {
 	if w.PFC && w.Priority == 3 {
 		p.note("From 3.8.2000 the one command   roce lossless   does all of this for every port, with DCBX; it may toggle interfaces.")
 	}
-	p.note("ETS: traffic class %d is strict, the others share by the default weights. DCBX lines for single ports could not be verified and are left out.", CNP)
+	p.note(
+		"ETS: traffic class %d is strict, the others share by the default weights. DCBX lines for single ports could not be verified and "+
+			"are left out.", CNP)
 }

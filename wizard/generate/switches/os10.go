@@ -4,9 +4,11 @@ package switches
 var (
 	os10Local = source{name: "Microsoft Learn, Azure Local rack aware cluster network design: Dell S5248F-ON with OS10 10.5.4.5",
 		where: "github.com/MicrosoftDocs/azure-stack-docs, rack-aware-clustering-network-design.md"}
-	os10ECN = source{name: "Published OS10 configurations: wred with random-detect color green and random-detect ecn (Azure Local switch templates; a " +
-		"public thread on the Z9332F-ON, which has trust-map dscp too), flowcontrol and VLANs (Cray-HPE/docs-csm)"}
-	os10DSCP = source{name: "Dell OS10 user guide, trust dscp-map; but the page itself could not be read: look it up for your release", where: "dell.com/support", unverified: true}
+	os10ECN = source{
+		name: "Published OS10 configurations: wred with random-detect color green and random-detect ecn (Azure Local switch templates; a " +
+			"public thread on the Z9332F-ON, which has trust-map dscp too), flowcontrol and VLANs (Cray-HPE/docs-csm)"}
+	os10DSCP = source{name: "Dell OS10 user guide, trust dscp-map; but the page itself could not be read: look it up for your release",
+		where: "dell.com/support", unverified: true}
 )
 
 func os10(p *page, w Wish) {

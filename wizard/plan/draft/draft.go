@@ -89,7 +89,8 @@ func (d *Draft) NoteEach(name, format string, args ...any) {
 	key := fmt.Sprintf(format, args...)
 	t := d.told[key]
 	if t == nil {
-		t = &tale{one: fmt.Sprintf(numbered.ReplaceAllString(format, "$1"), args...), many: fmt.Sprintf(numbered.ReplaceAllString(format, "$2"), args...)}
+		t = &tale{one: fmt.Sprintf(numbered.ReplaceAllString(format, "$1"), args...), many: fmt.Sprintf(numbered.ReplaceAllString(format, "$2"),
+			args...)}
 		d.told[key], d.tales = t, append(d.tales, t)
 	}
 	if !slices.Contains(t.names, name) {

@@ -60,7 +60,8 @@ func (d *Draft) TakesPart(v *backends.VM) bool { return d.ByVM[v.Name] != nil }
 
 // Power requests the VM's power cycle and returns its id.
 func (d *Draft) Power(v *backends.VM, why string) string {
-	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name), Why: why, From: backends.ValueOf(v.Power), Leave: backends.ValueOf("poweredOn")}
+	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name), Why: why, From: backends.ValueOf(v.Power),
+		Leave: backends.ValueOf("poweredOn")}
 	if v.Power == "poweredOn" {
 		br.Effect = plan.VMPowerCycle
 	}

@@ -47,12 +47,14 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			continue
 		}
 		set := d.set(backends.KindModuleParams, module)
-		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(to), Why: d.paramsWhy(module, to, method)})
+		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(to),
+			Why: d.paramsWhy(module, to, method)})
 	}
 	slices.SortFunc(body, func(x, y plan.Change) int { return strings.Compare(x.Name, y.Name) })
 	for _, p := range d.all {
 		if set := d.set(backends.KindVFs, p.PCI); method == byVCenter {
-			body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(backends.VFSpec{Enabled: true, VFs: p.want}),
+			body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set),
+				To:  backends.ValueOf(backends.VFSpec{Enabled: true, VFs: p.want}),
 				Why: "by " + byVCenter + ", as the VFs that are there"})
 		}
 	}
@@ -87,8 +89,9 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	d.h.Ready = append(d.h.Ready, loaded...)
 	for _, p := range missing {
 		set := d.set(backends.KindActiveVFs, p.PCI)
-		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true, After: append([]string{d.last}, loaded...),
-			Why: "read after the reboot: " + vfsWhy(p) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
+		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true,
+			After: append([]string{d.last}, loaded...),
+			Why:   "read after the reboot: " + vfsWhy(p) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
 		d.h.Ready = append(d.h.Ready, set.ID())
 	}
 }
@@ -100,8 +103,10 @@ func (d *driverPart) component(c backends.Component, within string) {
 		return
 	}
 	set := d.set(backends.KindComponent, c.Name)
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []plan.Disruption{plan.HostReboot},
-		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within},
+		Disrupts:     []plan.Disruption{plan.HostReboot},
+		Why:          "from " + c.Path + ", without -f: the installer's checks stay on",
+		Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
 }
 
 func (d *driverPart) tool(name string) bool {
@@ -161,7 +166,8 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	}
 	for _, c := range install {
 		if err := nic.Accepts(d.sys, c); err != nil {
-			d.Object(d.ref, "HOST-ACCEPT-014", "use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
+			d.Object(d.ref, "HOST-ACCEPT-014",
+				"use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
 		}
 	}
 	return install, true
@@ -199,8 +205,9 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 	rules := nic.FirmwareOf(d.fam) // not nil: FirmwareKeys fails without it
 	if d.Answers.SRIOV.ResetPCI {
 		keys[rules.Advanced] = "0"
-		d.NoteEach(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in [its card's|their cards'] firmware return to their defaults, "+
-			"and a rollback does not restore them", rules.Advanced)
+		d.NoteEach(d.ref.Name,
+			"%s=0 is set as asked: PCI values that somebody has tuned in [its card's|their cards'] firmware return to their defaults, "+
+				"and a rollback does not restore them", rules.Advanced)
 	}
 	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
 		keys[rules.ATS] = "1"
@@ -224,7 +231,9 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 		c.From, c.To, c.Late = now, to, backends.Absent
 	}
 	if nic.OEM(d.fam, d.sys.Firmware[set.Name].PSID) {
-		d.NoteEach(d.h.Name, "[its card is an OEM card|their cards are OEM cards] (PSID %s): newer firmware is available from the server vendor only", d.sys.Firmware[set.Name].PSID)
+		d.NoteEach(d.h.Name,
+			"[its card is an OEM card|their cards are OEM cards] (PSID %s): newer firmware is available from the server vendor only",
+			d.sys.Firmware[set.Name].PSID)
 	}
 	if !d.Add(c) {
 		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
@@ -239,13 +248,16 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 
 // shell opens SSH on the host while its firmware is read and set, and returns the id of the bracket.
 func (d *driverPart) shell() string {
-	d.h.Shell = d.ssh(plan.Bracket{Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)})
+	d.h.Shell = d.ssh(plan.Bracket{Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state",
+		After: draft.IDs(d.first)})
 	return d.h.Shell
 }
 
 // shellAfter plans another SSH session, after a reboot, to read the firmware that the reboot has loaded.
 func (d *driverPart) shellAfter(reboot string) string {
-	d.h.Looks = d.ssh(plan.Bracket{Round: 2, Why: "the firmware tools show in the ESXi shell what the card has loaded; the SSH service is then restored to its previous state", After: draft.IDs(reboot)})
+	d.h.Looks = d.ssh(plan.Bracket{Round: 2,
+		Why:   "the firmware tools show in the ESXi shell what the card has loaded; the SSH service is then restored to its previous state",
+		After: draft.IDs(reboot)})
 	return d.h.Looks
 }
 
@@ -254,15 +266,22 @@ func (d *driverPart) ssh(br plan.Bracket) string {
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
 	case slices.Contains(d.sys.Exceptions.Value, user):
-		d.NoteEach(d.ref.Name, "[is|are] in lockdown mode (%s), which is not changed: %s is one of [its|their] exception users and may use the ESXi shell", l, user)
+		d.NoteEach(d.ref.Name,
+			"[is|are] in lockdown mode (%s), which is not changed: %s is one of [its|their] exception users and may use the ESXi shell", l, user)
 	case d.sys.Exceptions.Reason() != "":
-		d.Object(d.ref, "HOST-LOCKDOWN-012", "give the account Global.Settings (rdma-setup generate role), or end lockdown mode for the run; this program does not change it",
-			"is in lockdown mode (%s), its exception users could not be read, and its card's firmware can only be set in the ESXi shell: %s", l, d.sys.Exceptions.Reason())
+		d.Object(d.ref, "HOST-LOCKDOWN-012",
+			"give the account Global.Settings (rdma-setup generate role), or end lockdown mode for the run; this program does not change it",
+			"is in lockdown mode (%s), its exception users could not be read, and its card's firmware can only be set in the ESXi shell: %s", l,
+			d.sys.Exceptions.Reason())
 	default:
-		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+		d.Object(d.ref, "HOST-LOCKDOWN-012",
+			"end lockdown mode for the run, or make "+user+
+				" one of its exception users (host, Configure, Security Profile); this program changes neither",
 			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
-	d.NoteEach(d.ref.Name, "SSH is started before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
+	d.NoteEach(d.ref.Name,
+		"SSH is started before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to "+
+			"its previous state")
 	br.Kind, br.Target = backends.BracketSSH, d.ref
 	d.Brackets[br.ID()] = &br
 	return br.ID()

@@ -23,7 +23,8 @@ func ATS(b *draft.Draft, h *draft.Host) {
 				continue
 			}
 			if r := nic.FirmwareOf(nic.Of(n.Driver)); r != nil {
-				b.NoteEach(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: "+r.Query, r.ATS, n.Device, n.PCI, r.ATS)
+				b.NoteEach(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: "+r.Query,
+					r.ATS, n.Device, n.PCI, r.ATS)
 			}
 		}
 		return
@@ -42,8 +43,9 @@ func ATS(b *draft.Draft, h *draft.Host) {
 				b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set gpudirect.ats to false", "no firmware tool is known for its RDMA card at %s", card.Address)
 				return
 			case card.Active:
-				b.NoteEach(h.Name, "%s of [its RDMA card was not read: the card is|their RDMA cards was not read: the cards are] passed through already; "+
-					"in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
+				b.NoteEach(h.Name,
+					"%s of [its RDMA card was not read: the card is|their RDMA cards was not read: the cards are] passed through already; "+
+						"in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
 			case !slices.ContainsFunc(cards, func(at string) bool { return nic.CardAddress(at) == nic.CardAddress(card.Address) }):
 				cards = append(cards, card.Address)
 			}
@@ -57,7 +59,8 @@ func ATS(b *draft.Draft, h *draft.Host) {
 		why = cmp.Or(d.sys.VIBs.Reason(), d.sys.NextVIBs.Reason(), d.sys.Acceptance.Reason())
 	}
 	if why != "" {
-		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings, or set gpudirect.ats to false",
+		b.Refuse(d.ref, "HOST-CONN-001",
+			"check the host's connection, and that the account has Host.Config.Settings, or set gpudirect.ats to false",
 			"its firmware tools could not be read through esxcli: %s", why)
 		return
 	}
@@ -82,7 +85,8 @@ func (d *driverPart) cardATS(cards []string, r *backends.FirmwareRules) {
 	}
 	var set []string
 	for _, pci := range cards {
-		fw, ok := d.setFirmware(pci, map[string]string{r.ATS: "1"}, r.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
+		fw, ok := d.setFirmware(pci, map[string]string{r.ATS: "1"},
+			r.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
 			"the card is its VM's then; "+fmt.Sprintf(r.Undo, pci, r.ATS+"=0")+" and a reboot of the host undo it")
 		if !ok {
 			return

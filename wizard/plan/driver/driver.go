@@ -154,7 +154,8 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	}
 	if others := nic.Others(d.as, d.fam, d.nics()...); len(others) > 0 {
 		p := d.fam.Lossless()
-		d.NoteEach(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
+		d.NoteEach(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust,
+			p.ECN, d.fam.Name(), strings.Join(others, ", "))
 	}
 	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(d.fam.Driver()).Params))
 	if pausing := nic.Pausing(d.h.Host, d.fam, d.nics()...); len(pausing) > 0 && !changes {
@@ -162,7 +163,8 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 			"PFC would disable global pause for storage on the same driver: %s", strings.Join(pausing, ", "))
 	}
 	if !d.Answers.Confirmed.SwitchPFC {
-		d.Note("the switch must protect priority %d by PFC and trust DSCP %d; this cannot be detected (confirmed.switch_pfc)", d.Answers.QoS.Priority, d.Answers.QoS.DSCP)
+		d.Note("the switch must protect priority %d by PFC and trust DSCP %d; this cannot be detected (confirmed.switch_pfc)",
+			d.Answers.QoS.Priority, d.Answers.QoS.DSCP)
 	}
 	return core, rdma, true
 }
@@ -187,7 +189,8 @@ func (d *driverPart) method() (string, bool) {
 	if set != "" || !slices.ContainsFunc(d.all, asked) {
 		for _, p := range d.all {
 			if asked(p) && p.SRIOV.Requested != p.SRIOV.VFs {
-				d.NoteEach(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", p.SRIOV.Requested, p.Device, list)
+				d.NoteEach(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", p.SRIOV.Requested, p.Device,
+					list)
 			}
 		}
 		return d.byParameter(), true
@@ -198,10 +201,12 @@ func (d *driverPart) method() (string, bool) {
 			s = *p.SRIOV
 		}
 		if asked(p) {
-			d.NoteEach(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", p.Device, byVCenter, d.byParameter())
+			d.NoteEach(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", p.Device, byVCenter,
+				d.byParameter())
 		}
 		if s.Requested != p.want && s.Max < p.want {
-			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+p.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
+			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+p.Device+" in vCenter and plan again: "+list+
+				" and the firmware are set then",
 				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware provides %d", s.Requested, p.Device, p.want, s.Max)
 			return "", false
 		}
@@ -212,7 +217,8 @@ func (d *driverPart) method() (string, bool) {
 func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 	out, err := nic.WithVFs(d.as, d.fam, core, d.wish())
 	if err != nil {
-		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m "+d.fam.Driver(), "%s cannot be worked out: %v", d.fam.VFs().Param, err)
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m "+d.fam.Driver(),
+			"%s cannot be worked out: %v", d.fam.VFs().Param, err)
 		return nil, false
 	}
 	list, err := nic.VFs(d.as, d.fam, d.wish())
@@ -221,14 +227,17 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 		return nil, false
 	}
 	if numbers, ports, is := nic.Shifted(d.as, d.fam); is {
-		d.NoteEach(d.h.Name, "%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", d.fam.VFs().Param, numbers, ports)
+		d.NoteEach(d.h.Name,
+			"%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten "+
+				"(KB 309346)", d.fam.VFs().Param, numbers, ports)
 	}
 	sum := 0
 	for _, n := range list {
 		sum += n
 	}
 	if sizing.VectorsFor(sum) > sizing.VectorLimit {
-		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs need %d interrupt vectors; %d are available", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
+		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs need %d interrupt vectors; %d are available", sum,
+			sizing.VectorsFor(sum), sizing.VectorLimit)
 		return nil, false
 	}
 	if nic.LowFunctionEmpty(list) {

@@ -16,7 +16,8 @@ import (
 const check = "VC-VLCM-008"
 
 // readableImage is the remedy for an image that cannot be read.
-const readableImage = "give the account the VcIntegrity privileges of rdma-setup generate role at the root of the inventory; vCenter 7.0 U2 or later is needed"
+const readableImage = "give the account the VcIntegrity privileges of rdma-setup generate role at the root of the inventory; vCenter 7.0 " +
+	"U2 or later is needed"
 
 // imageComponents determines the components that the image of the host's cluster needs.
 func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool) {
@@ -28,9 +29,11 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	if img.Error == "" {
 		needs := nic.NeededInImage(d.fam, d.sys, img, d.Answers.SRIOV.Components, firmware)
 		if len(needs.Lacking) > 0 {
-			return d.refuseImage("name their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip, or files on this computer), "+
-				"or import them: Lifecycle Manager, Actions, Import Updates",
-				"is managed by an image; the firmware has to be set for VFs, and neither the image nor a depot of vCenter has %s", strings.Join(needs.Lacking, " and "))
+			return d.refuseImage(
+				"name their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip, or files on this computer), "+
+					"or import them: Lifecycle Manager, Actions, Import Updates",
+				"is managed by an image; the firmware has to be set for VFs, and neither the image nor a depot of vCenter has %s",
+				strings.Join(needs.Lacking, " and "))
 		}
 		if len(needs.Components) == 0 {
 			return nil, true
@@ -43,7 +46,8 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 		d.upgrades = needs.Driver
 		return needs.Components, d.editable(img, needs.Components)
 	}
-	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 || nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
+	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 ||
+		nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
 		return nil, true
 	}
 	return d.refuseImage(readableImage,
@@ -59,12 +63,14 @@ func (d *driverPart) refuseImage(remedy, format string, args ...any) ([]backends
 // computer, a host without an image from datastores.
 func (d *driverPart) noteUnused() {
 	imaged := d.h.Imaged()
-	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components), func(location string) bool { return nic.ForImage(location) == imaged })
+	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components),
+		func(location string) bool { return nic.ForImage(location) == imaged })
 	switch {
 	case len(unused) == 0:
 	case imaged:
-		d.NoteEach(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, its path on "+
-			"this computer, or import it: Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
+		d.NoteEach(d.h.Name,
+			"managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, its path on "+
+				"this computer, or import it: Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
 	default:
 		d.NoteEach(d.h.Name, "not managed by an image: %s is not installed; name its path on a datastore", strings.Join(unused, ", "))
 	}
@@ -78,20 +84,24 @@ func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Com
 		return !slices.ContainsFunc(install, func(c backends.Component) bool { return img.Left(d, c.Name) })
 	}); {
 	case edits && len(img.Hardware) > 0:
-		d.refuseImage(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it", strings.Join(img.Hardware, ", "))
+		d.refuseImage(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it",
+			strings.Join(img.Hardware, ", "))
 		return false
 	case edits && img.AddOn != "":
 		d.refuseImage(by, "its image holds the vendor add-on %s, which brings the vendor's own drivers and tools", img.AddOn)
 		return false
 	case edits && i >= 0:
-		d.refuseImage("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again", "%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
+		d.refuseImage("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again",
+			"%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
 		return false
 	case img.Power != keepPower:
-		d.refuseImage("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of "+
-			"VMs (%s)", cmp.Or(img.Power, "not read"))
+		d.refuseImage("set it in the remediation settings of the cluster: VM power state, Do not change power state",
+			"remediation would change the power state of "+
+				"VMs (%s)", cmp.Or(img.Power, "not read"))
 		return false
 	case img.QuickBoot:
-		d.refuseImage("switch Quick Boot off in the remediation settings of the cluster", "remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
+		d.refuseImage("switch Quick Boot off in the remediation settings of the cluster",
+			"remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
 		return false
 	}
 	return true
@@ -139,9 +149,11 @@ func (d *driverPart) oneWay(c backends.Component) string {
 // imageComponent plans the remediation of the host, which reboots it.
 func (d *driverPart) imageComponent(c backends.Component, within string) {
 	set := d.set(backends.KindImageComponent, c.Name)
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, After: slices.Clone(d.before),
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within},
+		After:    slices.Clone(d.before),
 		Disrupts: []plan.Disruption{plan.HostReboot}, Irreversible: d.oneWay(c),
-		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms (EULA) for it"})
+		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms " +
+			"(EULA) for it"})
 }
 
 // ofAll adds a note that the image applies to all hosts of its cluster.
@@ -153,10 +165,12 @@ func (d *driverPart) ofAll() {
 		}
 	}
 	if len(others) > 0 {
-		d.Note("%s: the image changes for the whole cluster, also for %s: hosts of this plan are remediated, those are not compliant until somebody "+
-			"remediates them", d.h.Cluster, strings.Join(others, ", "))
+		d.Note(
+			"%s: the image changes for the whole cluster, also for %s: hosts of this plan are remediated, those are not compliant until somebody "+
+				"remediates them", d.h.Cluster, strings.Join(others, ", "))
 	}
-	d.Note("%s: --limit confines which hosts are remediated and rebooted; it cannot confine the image, which changes for the whole cluster", d.h.Cluster)
+	d.Note("%s: --limit confines which hosts are remediated and rebooted; it cannot confine the image, which changes for the whole cluster",
+		d.h.Cluster)
 }
 
 // remediated plans what comes before the remediation of a host: the image, and settings that take effect at the next boot,

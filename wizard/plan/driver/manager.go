@@ -19,7 +19,8 @@ const managerCheck = "HOST-VGPUMGR-019"
 func VGPUManager(b *draft.Draft, h *draft.Host) bool {
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
 	if d.sys == nil || !d.sys.Image().Known() {
-		b.Refuse(d.ref, managerCheck, "check the host's connection, and that the account has Host.Config.Settings, or take gpudirect.manager out", "its VIBs could not be read through esxcli")
+		b.Refuse(d.ref, managerCheck, "check the host's connection, and that the account has Host.Config.Settings, or take gpudirect.manager out",
+			"its VIBs could not be read through esxcli")
 		return false
 	}
 	c, ok := d.manager()
@@ -48,7 +49,8 @@ func (d *driverPart) manager() (*backends.Component, bool) {
 		return d.imageManager(file, has)
 	}
 	if nic.ForImage(file) {
-		d.Refuse(d.ref, managerCheck, "name its path on a datastore in gpudirect.manager: /vmfs/volumes/DATASTORE/FILE", "no image manages it, and it takes nothing from %s", file)
+		d.Refuse(d.ref, managerCheck, "name its path on a datastore in gpudirect.manager: /vmfs/volumes/DATASTORE/FILE",
+			"no image manages it, and it takes nothing from %s", file)
 		return nil, false
 	}
 	why := "the host was not asked for it"
@@ -63,7 +65,8 @@ func (d *driverPart) manager() (*backends.Component, bool) {
 			return nil, true
 		default:
 			if err := nic.Accepts(d.sys, o); err != nil {
-				d.Object(d.ref, "HOST-ACCEPT-014", "use the component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
+				d.Object(d.ref, "HOST-ACCEPT-014",
+					"use the component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
 			}
 			return &o, true
 		}
@@ -78,7 +81,8 @@ func (d *driverPart) imageManager(file string, has backends.VIB) (*backends.Comp
 	c, named := nic.Bundle(file)
 	switch {
 	case !named || !backends.IsVGPUManager(c.Name):
-		d.refuseImage("name NVIDIA's offline bundle in gpudirect.manager: https://SERVER/NVD-AIE-800_VERSION_BUILD.zip, or its path on this computer",
+		d.refuseImage(
+			"name NVIDIA's offline bundle in gpudirect.manager: https://SERVER/NVD-AIE-800_VERSION_BUILD.zip, or its path on this computer",
 			"is managed by an image, and %s is not an offline bundle with the NVIDIA vGPU Manager for it", file)
 		return nil, false
 	case cluster == nil || cluster.Image == nil || cluster.Image.Error != "":

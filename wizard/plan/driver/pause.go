@@ -30,14 +30,17 @@ func (d *driverPart) pauseOf(p port, after string) {
 	}
 	d.Add(plan.Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: draft.IDs(after),
 		Why: "global pause stops all traffic of a sender when the port is full; the switch port also needs flow control in both directions"})
-	d.Note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, which cannot be detected")
+	d.Note(
+		"global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, which " +
+			"cannot be detected")
 }
 
 // withoutPFC removes PFC from a module's parameters if it is set: it would disable global pause.
 func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
 	out, was := nic.WithoutPFC(d.fam, core)
 	if was {
-		d.NoteEach(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(),
+		d.NoteEach(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other",
+			d.fam.Name(),
 			strings.Join(nic.Others(d.h.Host, d.fam, d.nics()...), ", "))
 	}
 	return out

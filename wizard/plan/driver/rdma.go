@@ -32,7 +32,8 @@ func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
 	set := d.set(backends.KindModuleParams, d.fam.Driver())
 	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(nic.WithRDMA(h.Host, ports...)),
 		Within: []string{id}, Disrupts: []plan.Disruption{plan.HostReboot},
-		Why: "switches RDMA on for " + devices + " (" + d.fam.RoCE().Source + "); the whole string is written, and values that others have set in it are kept"})
+		Why: "switches RDMA on for " + devices + " (" + d.fam.RoCE().Source +
+			"); the whole string is written, and values that others have set in it are kept"})
 	h.Ready = append(h.Ready, id)
 }
 

@@ -46,7 +46,8 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 	}
 	if c := d.Inventory.Cluster(d.h.Cluster); c != nil && c.Image != nil && len(c.Image.Hardware) > 0 {
 		d.Refuse(backends.ClusterRef(d.h.Cluster), check, "update the firmware through that manager and take sriov.firmware out",
-			"the hardware support manager %s owns the firmware of its hosts, and sriov.firmware asks for other", strings.Join(c.Image.Hardware, ", "))
+			"the hardware support manager %s owns the firmware of its hosts, and sriov.firmware asks for other",
+			strings.Join(c.Image.Hardware, ", "))
 		return nil, false
 	}
 	d.h.Updates = maps.Clone(out)
@@ -62,13 +63,18 @@ func (d *driverPart) pair(n *backends.NIC, b nic.Burn) {
 		documented := "at least " + pair.Least + " is documented for " + n.Driver + " " + pair.Since
 		switch {
 		case !known:
-			d.NoteEach(d.ref.Name, "whether firmware %s goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", version, n.Driver, n.DriverVersion)
+			d.NoteEach(d.ref.Name,
+				"whether firmware %s goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", version,
+				n.Driver, n.DriverVersion)
 		case pair.Later && pair.Fits:
-			d.NoteEach(d.ref.Name, "firmware %s: %s; that %s needs no newer one is unverified: see its release notes", version, documented, n.DriverVersion)
+			d.NoteEach(d.ref.Name, "firmware %s: %s; that %s needs no newer one is unverified: see its release notes", version, documented,
+				n.DriverVersion)
 		case pair.Later:
-			d.NoteEach(d.ref.Name, "firmware %s is too old: %s; what %s needs is unverified: see its release notes", version, documented, n.DriverVersion)
+			d.NoteEach(d.ref.Name, "firmware %s is too old: %s; what %s needs is unverified: see its release notes", version, documented,
+				n.DriverVersion)
 		case !pair.Fits:
-			d.Object(d.ref, "HOST-PNIC-FWMATRIX-007", "name newer firmware under sriov.firmware", "firmware %s of %s is too old for its driver: %s", version, b.Files[psid], documented)
+			d.Object(d.ref, "HOST-PNIC-FWMATRIX-007", "name newer firmware under sriov.firmware", "firmware %s of %s is too old for its driver: %s",
+				version, b.Files[psid], documented)
 		}
 	}
 }
@@ -86,8 +92,10 @@ func (d *driverPart) loaded(updates map[string]nic.Burn, keys []string) (ids []s
 	for _, card := range slices.Compact(cards) {
 		ssh := d.shellAfter(d.last)
 		set := d.set(backends.KindActiveFirmware, card)
-		d.Add(plan.Change{Setting: set, From: backends.Unknown(ssh), To: backends.ValueOf(true), State: true, Within: []string{ssh}, After: draft.IDs(d.last),
-			Why: "read after the reboot: a card that keeps its power over a reboot loads new firmware, or another mode, only when the server was without power; " +
+		d.Add(plan.Change{Setting: set, From: backends.Unknown(ssh), To: backends.ValueOf(true), State: true, Within: []string{ssh},
+			After: draft.IDs(d.last),
+			Why: "read after the reboot: a card that keeps its power over a reboot loads new firmware, or another mode, only when the server was " +
+				"without power; " +
 				"until then VMs of this host get no VF"})
 		ids = append(ids, set.ID())
 	}
@@ -98,9 +106,11 @@ func (d *driverPart) loaded(updates map[string]nic.Burn, keys []string) (ids []s
 func (d *driverPart) update(updates map[string]nic.Burn, keys []string) (ids []string) {
 	for _, card := range slices.Sorted(maps.Keys(updates)) {
 		ssh := d.shell()
-		c := plan.Change{Setting: d.set(backends.KindFirmwareImage, card), From: backends.Unknown(ssh), To: backends.Unknown(ssh), Late: backends.ValueOf(updates[card]),
+		c := plan.Change{Setting: d.set(backends.KindFirmwareImage, card), From: backends.Unknown(ssh), To: backends.Unknown(ssh),
+			Late:   backends.ValueOf(updates[card]),
 			Within: []string{ssh}, After: append(draft.IDs(d.first), keys...), Disrupts: []plan.Disruption{plan.HostReboot},
-			Why: "only the image of its own board (PSID), only a newer one, never with a flag that forces it; it takes minutes, the card runs on the old firmware until " +
+			Why: "only the image of its own board (PSID), only a newer one, never with a flag that forces it; it takes minutes, the card runs on " +
+				"the old firmware until " +
 				"the reboot, and an interrupted update leaves that in place",
 			Irreversible: "rollback leaves the newer firmware on the card: the older one may have published vulnerabilities"}
 		d.Add(c)

@@ -65,7 +65,9 @@ func (g *guestPart) gpu() {
 	}
 	g.cudaPerftest("")
 	if f.NVIDIA.Driver == "" {
-		g.Object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
+		g.Object(g.ref, checkDriver,
+			"install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that "+
+				"they were built for",
 			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it reports no version"))
 		return
 	}
@@ -97,9 +99,10 @@ func (g *guestPart) persistence(driver string) {
 	case !g.cycled || g.v.Guest.GPUUnit == backends.GPUUnitEnabled: // the unit sets it after a power cycle too
 		from = current.Value(g.Inventory, g.set(backends.KindGPUPersist, ""))
 	}
-	g.change(backends.KindGPUPersist, "", from, to, "without it the driver initializes a GPU anew for each first program that uses it", func(c *plan.Change) {
-		c.After = append(c.After, g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
-	})
+	g.change(backends.KindGPUPersist, "", from, to, "without it the driver initializes a GPU anew for each first program that uses it",
+		func(c *plan.Change) {
+			c.After = append(c.After, g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
+		})
 }
 
 // vgpu notes what a vGPU does not support (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox,
@@ -115,11 +118,13 @@ func (g *guestPart) vgpu() {
 		cmp.Or(profile, "with an unknown name"))
 }
 
-const nameVGPUDriver = "in gpudirect.driver the vGPU guest driver of the release of the host's vGPU Manager (its package nvidia-linux-grid-*, or the path of " +
+const nameVGPUDriver = "in gpudirect.driver the vGPU guest driver of the release of the host's vGPU Manager (its package " +
+	"nvidia-linux-grid-*, or the path of " +
 	"NVIDIA-Linux-*-grid.run)"
 
 // wholeGPU matches the names of packages and files with drivers for whole GPUs.
-var wholeGPU = regexp.MustCompile(`^(nvidia-(headless|driver|open|dkms|utils)|kmod-nvidia|cuda-drivers|linux-modules-nvidia)|^NVIDIA-Linux-[^-]+-[0-9.]+\.run$`)
+var wholeGPU = regexp.MustCompile(
+	`^(nvidia-(headless|driver|open|dkms|utils)|kmod-nvidia|cuda-drivers|linux-modules-nvidia)|^NVIDIA-Linux-[^-]+-[0-9.]+\.run$`)
 
 // servesVGPU refuses a guest whose driver or license does not serve the vGPUs that the answers give it, before anything is changed. It
 // needs the vGPU guest driver (NVIDIA GPU Operator, "NVIDIA AI Enterprise"; with the other one the module does not load:
@@ -137,15 +142,21 @@ func (g *guestPart) servesVGPU() bool {
 		}
 	case n == nil:
 		if i := slices.IndexFunc(g.Answers.GPUDirect.Driver, func(d string) bool { return wholeGPU.MatchString(path.Base(d)) }); i >= 0 {
-			g.Object(g.ref, checkVGPUDriver, "name "+nameVGPUDriver, "is to have a vGPU, and %s is a driver for whole GPUs", g.Answers.GPUDirect.Driver[i])
+			g.Object(g.ref, checkVGPUDriver, "name "+nameVGPUDriver, "is to have a vGPU, and %s is a driver for whole GPUs",
+				g.Answers.GPUDirect.Driver[i])
 		} else if len(g.Answers.GPUDirect.Driver) > 0 {
-			g.NoteEach(g.v.Name, "[its|their] vGPU [needs|need] a client configuration token in /etc/nvidia/ClientConfigToken: the run does not install one (GST-VGPULIC-038)")
+			g.NoteEach(g.v.Name,
+				"[its|their] vGPU [needs|need] a client configuration token in /etc/nvidia/ClientConfigToken: the run does not install one "+
+					"(GST-VGPULIC-038)")
 		}
 	case n.VGPUDriver != nil && !*n.VGPUDriver:
-		g.Object(g.ref, checkVGPUDriver, "remove that driver, and name "+nameVGPUDriver, "is to have a vGPU, and its driver %s is the one for whole GPUs (there is no nvidia-gridd)", n.Driver)
+		g.Object(g.ref, checkVGPUDriver, "remove that driver, and name "+nameVGPUDriver,
+			"is to have a vGPU, and its driver %s is the one for whole GPUs (there is no nvidia-gridd)", n.Driver)
 	case slices.ContainsFunc(n.Devices, backends.GuestGPU.Unlicensed), n.NoToken && !slices.ContainsFunc(n.Devices, isVGPU):
-		g.Object(g.ref, checkLicense, "put the client configuration token of your license server (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken "+
-			"in the guest, and restart nvidia-gridd", "is to have a vGPU, and has no license for it, so that it would be slowed down (NVIDIA, Virtual GPU Client Licensing User Guide)")
+		g.Object(g.ref, checkLicense,
+			"put the client configuration token of your license server (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken "+
+				"in the guest, and restart nvidia-gridd",
+			"is to have a vGPU, and has no license for it, so that it would be slowed down (NVIDIA, Virtual GPU Client Licensing User Guide)")
 	}
 	return len(g.Refusals) == before
 }
@@ -172,7 +183,8 @@ func (g *guestPart) modulesFor(to backends.Value, why string) {
 		}
 	}
 	g.change(backends.KindModules, plan.PeerModules, from, to, why, func(c *plan.Change) {
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA),
+			g.id(backends.KindBuild, backends.BuildDriver))
 		c.After = append(c.After, g.before()...)
 	})
 }
@@ -190,17 +202,21 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	case slices.Contains(f.Loaded, peermem):
 		return peermem, "nvidia-peermem is loaded already and stays", nil
 	case n.DMABuf && (f.CUDATests == nil || f.CUDATests.DMABuf || denied || !there(peermem)):
-		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed", n.Driver, f.Kernel), nil
+		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed",
+			n.Driver, f.Kernel), nil
 	case there(peermem) && denied:
 		return "", "", &plan.Refusal{Why: "ib_core lets no peer memory register, so nvidia-peermem would not load",
-			Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer memory (DMA-BUF)"}
+			Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer " +
+				"memory (DMA-BUF)"}
 	case there(peermem):
 		return peermem, "the NIC reaches GPU memory by nvidia-peermem, which comes with the driver", nil
 	case there(oldPeermem) && major(n.Driver) < 470:
 		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem gives access to GPU memory", n.Driver), nil
 	}
 	return "", "", &plan.Refusal{
-		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", cmp.Or(n.Driver, "of an unknown release")),
+		Why: fmt.Sprintf(
+			"nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem",
+			cmp.Or(n.Driver, "of an unknown release")),
 		Remedy: "install a driver from release 470 on after MLNX_OFED or DOCA, better its open kernel modules",
 	}
 }

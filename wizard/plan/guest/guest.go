@@ -44,7 +44,8 @@ type guestPart struct {
 // a planned power cycle is over.
 func Plan(d *draft.Draft, v *draft.VM) {
 	if !v.Wish.Guest.Managed() {
-		d.NoteEach(v.Name, "[gets its adapter|get their adapters] alone (guest.manage: false): nothing is done or measured inside [its guest|their guests]")
+		d.NoteEach(v.Name,
+			"[gets its adapter|get their adapters] alone (guest.manage: false): nothing is done or measured inside [its guest|their guests]")
 		return
 	}
 	g := &guestPart{Draft: d, v: v, ref: backends.GuestRef(v.Name)}
@@ -54,7 +55,8 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.On() && v.Guest != nil && v.Guest.Error != "" {
-		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is running but cannot be read: %s",
+		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"),
+			"the guest is running but cannot be read: %s",
 			strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
 		d.Refusals[len(d.Refusals)-1].Kind = v.Guest.ErrKind
 		return
@@ -110,12 +112,14 @@ func (g *guestPart) usable() bool {
 		driver = "mlx5_ib"
 	}
 	if len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
-		g.Refuse(g.ref, "GST-OS-001", assets.DriverRemedy(driver, f.Kernel, f.OS, f.Version, f.Like), "kernel %s has no driver %s", f.Kernel, driver)
+		g.Refuse(g.ref, "GST-OS-001", assets.DriverRemedy(driver, f.Kernel, f.OS, f.Version, f.Like), "kernel %s has no driver %s", f.Kernel,
+			driver)
 		ok = false
 	}
 	_, supported := assets.DistroFor(f.OS, f.Version, f.Like)
 	if f.Packages == nil && supported && (len(g.Answers.Guest.OFED) > 0 || g.Answers.GuestOf(g.v.Wish).Install) {
-		g.Refuse(g.ref, "GST-PKG-005", "check dpkg-query -W or rpm -q rpm in the guest", "its packages cannot be read: the package manager does not answer")
+		g.Refuse(g.ref, "GST-PKG-005", "check dpkg-query -W or rpm -q rpm in the guest",
+			"its packages cannot be read: the package manager does not answer")
 		ok = false
 	}
 	for _, n := range g.v.Nets {
@@ -203,7 +207,8 @@ func (g *guestPart) subnet(n answers.Adapter) bool {
 func (g *guestPart) tableFree(n answers.Adapter, own []string) bool {
 	table := answers.Table(g.v.Nets, n)
 	nic, used := g.v.Guest.RouteNumbers[table]
-	if !used || slices.ContainsFunc(g.v.Guest.Interfaces, func(i backends.Interface) bool { return i.Name == nic && slices.Contains(own, i.MAC) }) {
+	if !used ||
+		slices.ContainsFunc(g.v.Guest.Interfaces, func(i backends.Interface) bool { return i.Name == nic && slices.Contains(own, i.MAC) }) {
 		return true
 	}
 	g.Refuse(g.ref, "GST-POLICY-036",
@@ -263,7 +268,8 @@ func (g *guestPart) modules() {
 	// mlx4_ib is not needed for PVRDMA and is left out).
 	wanted, why := []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}, "in this order, vmw_pvrdma last"
 	if g.Answers.Mode != answers.PVRDMA {
-		wanted, why = []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"}, "the kernel's driver of the VF or card, and its interfaces for user space"
+		wanted, why = []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"},
+			"the kernel's driver of the VF or card, and its interfaces for user space"
 	}
 	from := g.until
 	if g.asked {
@@ -348,7 +354,8 @@ func (g *guestPart) memlock() {
 	if g.asked {
 		from = current.Memlock(g.v.Guest.MemlockKB)
 	}
-	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory, and the default limit (in KB, at most 64 MB on many systems) is too low", nil)
+	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"),
+		"RDMA locks its buffers in memory, and the default limit (in KB, at most 64 MB on many systems) is too low", nil)
 }
 
 func (g *guestPart) port(n answers.Adapter) {
@@ -359,11 +366,12 @@ func (g *guestPart) port(n answers.Adapter) {
 			from = backends.ValueOf(d.State)
 		}
 	}
-	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module "+
-		"reload, in this order", func(c *plan.Change) {
-		c.State = true
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
-	})
+	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive),
+		"a port that is down is brought up: link up, link down and up, module "+
+			"reload, in this order", func(c *plan.Change) {
+			c.State = true
+			c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
+		})
 }
 
 // class makes the guest mark its RDMA traffic if frames are protected by their DSCP: the host does not mark packets sent through a
@@ -377,10 +385,12 @@ func (g *guestPart) class(n answers.Adapter) {
 		from = current.Value(g.Inventory, g.set(backends.KindTrafficClass, n.PortGroup))
 	}
 	tc := sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
-	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by "+
-		"a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
-	})
+	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc),
+		fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by "+
+			"a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
+			c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup),
+				g.id(backends.KindPort, n.PortGroup))
+		})
 }
 
 // portQoS sets PFC, trust of DSCP and ECN if the guest owns the port, that is, if the card is passed through. The port of a VF
@@ -402,10 +412,12 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	}
 	q := g.Answers.QoS
 	to := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
-	why := fmt.Sprintf("the guest owns this port: without it priority %d is never paused, and DSCP %d is not mapped to it", to.Priority, to.DSCP)
+	why := fmt.Sprintf("the guest owns this port: without it priority %d is never paused, and DSCP %d is not mapped to it", to.Priority,
+		to.DSCP)
 	g.change(backends.KindPortQoS, n.PortGroup, from, backends.ValueOf(to), why, func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork} // PFC takes the link down briefly
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup),
+			g.id(backends.KindPort, n.PortGroup))
 	})
 }
 
@@ -427,9 +439,10 @@ func (g *guestPart) environment() {
 	if g.asked && !g.cycled {
 		from = current.Environment(g.v.Guest)
 	}
-	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc), "UCX and NCCL create their queue pairs themselves and do not use the class set for RDMA-CM", func(c *plan.Change) {
-		for _, n := range g.v.Nets { // the GID index of the address is set too
-			c.After = append(c.After, g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
-		}
-	})
+	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc),
+		"UCX and NCCL create their queue pairs themselves and do not use the class set for RDMA-CM", func(c *plan.Change) {
+			for _, n := range g.v.Nets { // the GID index of the address is set too
+				c.After = append(c.After, g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+			}
+		})
 }

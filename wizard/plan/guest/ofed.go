@@ -41,7 +41,8 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 		slices.Sort(names)
 		needs, needed = current.Members(g.v.Guest, backends.KindPackages, names), backends.ValueOf(backends.PackageSpec{Installed: names})
 	}
-	g.change(backends.KindPackages, setOFED, needs, needed, "what MLNX_OFED is built with, and what its modules depend on (kernel-modules-extra, tk)", nil)
+	g.change(backends.KindPackages, setOFED, needs, needed,
+		"what MLNX_OFED is built with, and what its modules depend on (kernel-modules-extra, tk)", nil)
 	g.change(backends.KindOFED, "", from, want, g.ofedWhy(), func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
 		c.After = append(c.After, g.id(backends.KindPackages, setOFED))
@@ -53,14 +54,19 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	id := g.id(backends.KindOFED, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
 	if doca {
-		g.NoteEach(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
-			"modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
+		g.NoteEach(g.v.Name,
+			"DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
+				"modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package "+
+				"depends on them")
 	} else {
-		g.NoteEach(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
-			"kernel modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
+		g.NoteEach(g.v.Name,
+			"MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
+				"kernel modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another "+
+				"package depends on them")
 	}
-	g.NoteEach(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
-		"keep it from that; packages that the installer downloads itself stay after a rollback")
+	g.NoteEach(g.v.Name,
+		"openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
+			"keep it from that; packages that the installer downloads itself stay after a rollback")
 }
 
 // archive returns the archive made for the guest, as the value to set, and whether it is DOCA's. It is unknown until the guest
@@ -82,7 +88,8 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 		}
 		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), a.DOCA, g.fitting(a, file)
 	}
-	g.Refuse(g.ref, "", "name the archive for "+cmp.Or(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or remove guest.ofed: the distribution's drivers support RoCE too",
+	g.Refuse(g.ref, "", "name the archive for "+cmp.Or(f.OS, "its system")+f.Version+" "+f.Arch+
+		" under guest.ofed too, or remove guest.ofed: the distribution's drivers support RoCE too",
 		"no archive in guest.ofed is for its system: %s", strings.Join(why, "; "))
 	return backends.Absent, false, false
 }
@@ -94,11 +101,14 @@ func (g *guestPart) fitting(a answers.OFEDArchive, file string) bool {
 		return true // already installed
 	}
 	if there, read := f.Archives[file]; read && !there {
-		g.Refuse(g.ref, "", "put it there, or on a share that the guests mount, and name its path as the guests see it", "%s is not there, or cannot be read", file)
+		g.Refuse(g.ref, "", "put it there, or on a share that the guests mount, and name its path as the guests see it",
+			"%s is not there, or cannot be read", file)
 		ok = false
 	}
 	if f.SecureBoot != nil && *f.SecureBoot {
-		g.Object(g.ref, checkSecure, "enroll the key that signs modules in the guest (mokutil --import), or switch Secure Boot of the VM off, or stay with the distribution's drivers",
+		g.Object(g.ref, checkSecure,
+			"enroll the key that signs modules in the guest (mokutil --import), or switch Secure Boot of the VM off, or stay with the "+
+				"distribution's drivers",
 			"Secure Boot is on: the modules of MLNX_OFED are built in the guest and not loaded")
 		ok = ok && slices.Contains(g.Options.Skip, checkSecure)
 	}
@@ -129,7 +139,8 @@ func (g *guestPart) ofedWhy() string {
 func (g *guestPart) afterOFED() bool {
 	f := g.v.Guest
 	if f.NVIDIA != nil && f.NVIDIA.Driver != "" && !f.NVIDIA.DMABuf {
-		g.Object(g.ref, checkPeer, "remove the NVIDIA driver first and let gpudirect.driver bring it back after MLNX_OFED, or take its open kernel modules",
+		g.Object(g.ref, checkPeer,
+			"remove the NVIDIA driver first and let gpudirect.driver bring it back after MLNX_OFED, or take its open kernel modules",
 			"the NVIDIA driver was installed before MLNX_OFED: its nvidia-peermem is built for the distribution's ib_core and will not load")
 		return false
 	}

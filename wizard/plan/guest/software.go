@@ -22,7 +22,8 @@ func (g *guestPart) driver() string {
 	f := g.v.Guest
 	switch {
 	case len(g.Answers.GPUDirect.Driver) == 0:
-		name := "in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run file there"
+		name := "in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run " +
+			"file there"
 		if g.v.VGPUs > 0 {
 			name = nameVGPUDriver
 		}
@@ -30,11 +31,15 @@ func (g *guestPart) driver() string {
 			"has no NVIDIA driver, and the answers name none to install")
 		return ""
 	case slices.Contains(f.Loaded, "nouveau") && !g.freed:
-		g.Object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
+		g.Object(g.ref, checkDriver,
+			"write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and "+
+				"reboot the guest",
 			"the GPU is used by the module nouveau, so the NVIDIA driver cannot use it")
 		return ""
 	case f.SecureBoot != nil && *f.SecureBoot:
-		g.Object(g.ref, checkSecure, "choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure Boot of the VM off",
+		g.Object(g.ref, checkSecure,
+			"choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure "+
+				"Boot of the VM off",
 			"Secure Boot is on: modules that are built in the guest are not loaded")
 		if !slices.Contains(g.Options.Skip, checkSecure) {
 			return ""
@@ -44,7 +49,8 @@ func (g *guestPart) driver() string {
 		return g.driverFile(file)
 	}
 	want := slices.Sorted(slices.Values(g.Answers.GPUDirect.Driver))
-	g.change(backends.KindPackages, setNVIDIA, current.Members(f, backends.KindPackages, want), backends.ValueOf(backends.PackageSpec{Installed: want}),
+	g.change(backends.KindPackages, setNVIDIA, current.Members(f, backends.KindPackages, want),
+		backends.ValueOf(backends.PackageSpec{Installed: want}),
 		"the NVIDIA driver, as named in gpudirect.driver", g.afterStack)
 	return g.id(backends.KindPackages, setNVIDIA)
 }
@@ -62,9 +68,10 @@ func (g *guestPart) nouveau() {
 		return // this program runs in it
 	}
 	g.freed = true
-	g.change(backends.KindNouveau, "", f.Nouveau.Value(), backends.ValueOf(true), "the GPU is used by the module nouveau, so NVIDIA's driver cannot use it", func(c *plan.Change) {
-		c.Disrupts = []plan.Disruption{plan.GuestReboot}
-	})
+	g.change(backends.KindNouveau, "", f.Nouveau.Value(), backends.ValueOf(true),
+		"the GPU is used by the module nouveau, so NVIDIA's driver cannot use it", func(c *plan.Change) {
+			c.Disrupts = []plan.Disruption{plan.GuestReboot}
+		})
 	id := g.id(backends.KindNouveau, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
 	g.NoteEach(g.v.Name, "[is rebooted inside the run, because nouveau uses its GPU: programs in it|"+
@@ -89,7 +96,8 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 	case !g.sees(file.Path, checkDriver):
 		return ""
 	case f.Arch != "" && f.Arch != file.Arch:
-		g.Object(g.ref, checkDriver, "name the installer for "+f.Arch, "%s is for %s machines, the guest is %s", path.Base(file.Path), file.Arch, f.Arch)
+		g.Object(g.ref, checkDriver, "name the installer for "+f.Arch, "%s is for %s machines, the guest is %s", path.Base(file.Path), file.Arch,
+			f.Arch)
 		return ""
 	case len(lacks) > 0:
 		g.Object(g.ref, checkDriver, "in the guest: "+g.installs("gcc", "make", "dkms", "linux-headers-"+f.Kernel, "kernel-devel-"+f.Kernel),
@@ -97,10 +105,13 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 		return ""
 	}
 	if len(g.lacking("dkms")) > 0 {
-		g.NoteEach(g.v.Name, "[has|have] no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
+		g.NoteEach(g.v.Name,
+			"[has|have] no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
 	}
-	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)), backends.ValueOf(file.Path),
-		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it", file.Version), g.afterStack)
+	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)),
+		backends.ValueOf(file.Path),
+		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it",
+			file.Version), g.afterStack)
 	return g.id(backends.KindBuild, backends.BuildDriver)
 }
 
@@ -112,21 +123,26 @@ func (g *guestPart) cudaPerftest(driver string) {
 	case f.CUDATests != nil && !g.unfinished(backends.BuildPerftest):
 		return
 	case file == "":
-		g.NoteEach(g.v.Name, "no perftest built with CUDA was found: host memory alone is measured, GPU memory is not (gpudirect.perftest names a source to build it from)")
+		g.NoteEach(g.v.Name,
+			"no perftest built with CUDA was found: host memory alone is measured, GPU memory is not (gpudirect.perftest names a source to "+
+				"build it from)")
 		return
 	case !g.sees(file, checkPerftest):
 		return
 	case f.CUDAHeader == "":
-		g.Object(g.ref, checkPerftest, "install CUDA's headers in the guest (of NVIDIA's repository cuda-driver-dev and cuda-cudart-dev, of the distribution "+
-			"nvidia-cuda-toolkit), or take gpudirect.perftest out: then host memory alone is measured",
+		g.Object(g.ref, checkPerftest,
+			"install CUDA's headers in the guest (of NVIDIA's repository cuda-driver-dev and cuda-cudart-dev, of the distribution "+
+				"nvidia-cuda-toolkit), or take gpudirect.perftest out: then host memory alone is measured",
 			"perftest cannot be built with CUDA: cuda.h is not there")
 		return
 	}
 	if !g.builds() {
 		return
 	}
-	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)), backends.ValueOf(file),
-		"to measure GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which does not support --use_cuda", func(c *plan.Change) {
+	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)),
+		backends.ValueOf(file),
+		"to measure GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which does not support --use_cuda",
+		func(c *plan.Change) {
 			g.afterStack(c)
 			c.After = append(c.After, draft.IDs(driver)...)
 		})
@@ -136,7 +152,9 @@ func (g *guestPart) cudaPerftest(driver string) {
 func (g *guestPart) builds() bool {
 	lacks := g.lacking("gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h")
 	if len(lacks) > 0 {
-		g.Object(g.ref, checkPerftest, "in the guest: "+g.installs("gcc", "make", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "rdma-core-devel", "pciutils-devel"),
+		g.Object(g.ref, checkPerftest,
+			"in the guest: "+g.installs("gcc", "make", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "rdma-core-devel",
+				"pciutils-devel"),
 			"perftest cannot be built in the guest, which has no %s", strings.Join(lacks, ", no "))
 	}
 	return len(lacks) == 0
@@ -165,7 +183,8 @@ func (g *guestPart) samePerftest() {
 		from = current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildSamePerftest))
 	}
 	g.change(backends.KindBuild, backends.BuildSamePerftest, from, backends.ValueOf(source),
-		"all guests measure with one release, whose ends understand each other: built into "+backends.PerftestPrefix(backends.BuildSamePerftest)+", beside the distribution's", func(c *plan.Change) {
+		"all guests measure with one release, whose ends understand each other: built into "+backends.PerftestPrefix(backends.BuildSamePerftest)+
+			", beside the distribution's", func(c *plan.Change) {
 			g.afterStack(c)
 			c.After = append(c.After, g.id(backends.KindBuild, backends.BuildPerftest))
 		})
@@ -176,7 +195,9 @@ func (g *guestPart) refusing() {
 	for i, v := range g.VMs {
 		for _, w := range g.VMs[:i] {
 			if v.Guest != nil && w.Guest != nil && sizing.PerftestRefuses(v.Guest.Tests(), w.Guest.Tests()) {
-				g.Note("%s and %s are not measured together: perftest %s and %s refuse each other. Name a source of perftest for all guests in measure.perftest.",
+				g.Note(
+					"%s and %s are not measured together: perftest %s and %s refuse each other. Name a source of perftest for all guests in "+
+						"measure.perftest.",
 					w.Name, v.Name, w.Guest.Tests(), v.Guest.Tests())
 				return
 			}
@@ -193,7 +214,8 @@ func (g *guestPart) oneRelease() string {
 		if !v.Wish.Guest.Managed() {
 			continue
 		}
-		if f == nil || f.Error != "" || f.Perftest == "" || version != "" && f.Perftest != version || !f.Built[backends.BuildSamePerftest].IsAbsent() {
+		if f == nil || f.Error != "" || f.Perftest == "" || version != "" && f.Perftest != version ||
+			!f.Built[backends.BuildSamePerftest].IsAbsent() {
 			return ""
 		}
 		version = f.Perftest
@@ -254,22 +276,26 @@ func (g *guestPart) image() {
 	}
 	e := g.v.Guest.Engine
 	if e == nil {
-		g.Object(g.ref, checkContainer, "install one (rdma-setup generate docker-setup prints how), or leave container.image empty", "no container engine "+
-			"answers: neither docker, podman nor nerdctl")
+		g.Object(g.ref, checkContainer, "install one (rdma-setup generate docker-setup prints how), or leave container.image empty",
+			"no container engine "+
+				"answers: neither docker, podman nor nerdctl")
 		return
 	}
 	made, there := e.Images[want.Image]
 	switch {
 	case want.Base == "" && !there:
-		g.Object(g.ref, checkContainer, "pull it ("+e.Name+" pull), or name in container.base what to build it from", "%s has no image %s", e.Name, want.Image)
+		g.Object(g.ref, checkContainer, "pull it ("+e.Name+" pull), or name in container.base what to build it from", "%s has no image %s",
+			e.Name, want.Image)
 	case want.Base == "":
 		// Reported before anything is measured with it. If the image could not be inspected, the measurement shows it.
 		if inside, looked := g.v.Guest.Inside(want.Image); looked && !inside.PVRDMA && g.Answers.Mode == answers.PVRDMA {
-			g.Object(g.ref, checkContainer, "name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate "+
-				"dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
+			g.Object(g.ref, checkContainer,
+				"name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate "+
+					"dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
 		}
 	case there && made == "":
-		g.Object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s exists and was not built by rdma-setup", want.Image)
+		g.Object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is",
+			"the image %s exists and was not built by rdma-setup", want.Image)
 	default:
 		text, err := g.Options.Dockerfile(want.Base)
 		if err != nil {

@@ -53,7 +53,8 @@ func (b *builder) guestOS(v *draft.VM) {
 	supported, known := v.SupportsAdapter(kind)
 	there := slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind })
 	if known && !supported && !there && !slices.Contains(b.Options.Skip, check) {
-		b.NoteEach(v.Name, "guest OS %s on vmx-%d: vCenter does not list %s adapters for it; they usually work all the same (--skip %s hides this warning)",
+		b.NoteEach(v.Name,
+			"guest OS %s on vmx-%d: vCenter does not list %s adapters for it; they usually work all the same (--skip %s hides this warning)",
 			v.GuestID, v.Hardware, kind, check)
 	}
 }
@@ -114,8 +115,9 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 				"Administration, Hardware Features)", count)
 	}
 	if total > 10 {
-		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails", "would have %d adapters; a VM has at most ten (vSphere "+
-			"Virtual Machine Administration, Hardware Features)", total)
+		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails",
+			"would have %d adapters; a VM has at most ten (vSphere "+
+				"Virtual Machine Administration, Hardware Features)", total)
 	}
 }
 
@@ -125,7 +127,8 @@ func (b *builder) otherVFs(v *draft.VM, wanted map[string]bool) {
 	for _, a := range v.Adapters {
 		switch {
 		case a.Type == "pvrdma" && wanted[a.PortGroup]:
-			b.Refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "remove that adapter, or choose another port group", "has a PVRDMA adapter on %s already", a.PortGroup)
+			b.Refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "remove that adapter, or choose another port group",
+				"has a PVRDMA adapter on %s already", a.PortGroup)
 		case a.Type == "sriov" && seen[a.PortGroup] && wanted[a.PortGroup]:
 			b.Refuse(backends.VMRef(v.Name), "VM-NIC-PVCOUNT-016", "remove one of them", "has two SR-IOV adapters on %s", a.PortGroup)
 		}

@@ -115,11 +115,13 @@ func applianceProperties(a backends.Appliance, w ApplianceWish, bad func(string,
 		value, given := w.Properties[p.Key]
 		switch {
 		case given && value == "" && p.Secret:
-			bad(fmt.Sprintf("give it a value (--property %s=@FILE), or leave it out", p.Key), "property %s (%s) is a password and empty", p.Key, p.Label)
+			bad(fmt.Sprintf("give it a value (--property %s=@FILE), or leave it out", p.Key), "property %s (%s) is a password and empty", p.Key,
+				p.Label)
 		case value != "" && !p.Asked:
 			bad("leave it out", "property %s cannot be set by users", p.Key)
 		case value == "" && p.Needed:
-			bad(fmt.Sprintf("add --property %s=VALUE (or =@FILE)", p.Key), "property %s (%s) must not be empty: the VM would not start", p.Key, p.Label)
+			bad(fmt.Sprintf("add --property %s=VALUE (or =@FILE)", p.Key), "property %s (%s) must not be empty: the VM would not start", p.Key,
+				p.Label)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.Properties)) {
@@ -164,7 +166,8 @@ func ApplianceSummary(a backends.Appliance, w ApplianceWish, inv *backends.Inven
 		fmt.Fprintf(&b, "  %-11s%s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "VM %s from %s\n", w.Name, strings.TrimSpace(a.Name+" "+a.Version))
-	line("hardware", "%d CPUs, %s of memory, %s to send, disks of %s (%s)", a.CPUs, backends.SizeText(a.MemoryMB<<20), backends.SizeText(a.Bytes), backends.SizeText(a.DiskBytes), w.Disk)
+	line("hardware", "%d CPUs, %s of memory, %s to send, disks of %s (%s)", a.CPUs, backends.SizeText(a.MemoryMB<<20),
+		backends.SizeText(a.Bytes), backends.SizeText(a.DiskBytes), w.Disk)
 	if w.Host != "" {
 		line("host", "%s", w.Host[strings.LastIndex(w.Host, "/")+1:])
 	}

@@ -13,7 +13,8 @@ import (
 func TestCheckAppliance(t *testing.T) {
 	inv := &backends.Inventory{
 		VMs: []backends.VM{{Name: "taken"}},
-		PortGroups: []backends.PortGroup{{Name: "RDMA-A", Switch: "D", Free: 4}, {Name: "RDMA-B", Switch: "D", Free: -1}, {Name: "RDMA-C", Switch: "D", Free: 1},
+		PortGroups: []backends.PortGroup{{Name: "RDMA-A", Switch: "D", Free: 4}, {Name: "RDMA-B", Switch: "D", Free: -1},
+			{Name: "RDMA-C", Switch: "D", Free: 1},
 			{Name: "Full", Switch: "D"}, {Name: "D-Uplinks", Switch: "D", Uplink: true, Free: 2}},
 	}
 	server := backends.Appliance{Name: "server", Product: "Bitfusion", Networks: []string{"Network 1"}, Adapters: []string{"Network 1"},
@@ -31,10 +32,14 @@ func TestCheckAppliance(t *testing.T) {
 		why   string // "" when it may be deployed
 	}{
 		{"as the guide has it", server, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A"} }, ""},
-		{"four adapters (PVRDMA and vSphere Bitfusion, Creating a Bitfusion Server)", server, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C"} }, ""},
-		{"five adapters", server, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} }, "5 adapters are more than the 4"},
-		{"five adapters of another appliance", plain, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} }, "asked for twice"},
-		{"PVRDMA first", bare, func(w *recipe.ApplianceWish) { w.RDMA, w.Networks = []string{"RDMA-A"}, nil }, "first adapter would be a PVRDMA one"},
+		{"four adapters (PVRDMA and vSphere Bitfusion, Creating a Bitfusion Server)", server,
+			func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C"} }, ""},
+		{"five adapters", server, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} },
+			"5 adapters are more than the 4"},
+		{"five adapters of another appliance", plain, func(w *recipe.ApplianceWish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} },
+			"asked for twice"},
+		{"PVRDMA first", bare, func(w *recipe.ApplianceWish) { w.RDMA, w.Networks = []string{"RDMA-A"}, nil },
+			"first adapter would be a PVRDMA one"},
 		{"one network for two adapters", server, func(w *recipe.ApplianceWish) {
 			w.RDMA, w.Networks = []string{"RDMA-A"}, map[string]string{"Network 1": "RDMA-A"}
 		}, "by network Network 1"},
@@ -52,7 +57,8 @@ func TestCheckAppliance(t *testing.T) {
 		{"no such configuration", server, func(w *recipe.ApplianceWish) { w.Configuration = "large" }, `no configuration "large"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Networks: map[string]string{"Network 1": "VM Network"}, Properties: map[string]string{"password": "x"}}}
+			w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Networks: map[string]string{"Network 1": "VM Network"},
+				Properties: map[string]string{"password": "x"}}}
 			tc.alter(&w)
 			err := recipe.CheckAppliance(tc.of, w, inv)
 			if tc.why == "" {
@@ -82,7 +88,8 @@ func TestCheckAppliance(t *testing.T) {
 func TestApplianceSummaryShowsNoSecret(t *testing.T) {
 	a := backends.Appliance{Name: "server", Properties: []backends.Property{{Key: "password", Asked: true, Secret: true}}}
 	w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Properties: map[string]string{"password": "hunter2"}}}
-	if s := recipe.ApplianceSummary(a, w, &backends.Inventory{}, true, false); strings.Contains(s, "hunter2") || !strings.Contains(s, "password = (not shown)") {
+	if s := recipe.ApplianceSummary(a, w, &backends.Inventory{}, true, false); strings.Contains(s, "hunter2") ||
+		!strings.Contains(s, "password = (not shown)") {
 		t.Error(s)
 	}
 }
@@ -92,11 +99,13 @@ func TestApplianceSummaryWithoutPVRDMA(t *testing.T) {
 	a := backends.Appliance{Name: "server", Adapters: []string{"Network 1"}}
 	inv := &backends.Inventory{VMs: []backends.VM{{Name: "vm-01", Adapters: []backends.Adapter{{Type: "pvrdma", PortGroup: "RDMA-A"}}}}}
 	w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Networks: map[string]string{"Network 1": "RDMA-A"}}}
-	if s := recipe.ApplianceSummary(a, w, inv, true, false); strings.Contains(s, "reserved") || !strings.Contains(s, "an ordinary adapter without RDMA") {
+	if s := recipe.ApplianceSummary(a, w, inv, true, false); strings.Contains(s, "reserved") ||
+		!strings.Contains(s, "an ordinary adapter without RDMA") {
 		t.Error(s)
 	}
 	w.Networks, w.RDMA = map[string]string{"Network 1": "VM Network"}, []string{"RDMA-A"}
-	if s := recipe.ApplianceSummary(a, w, inv, true, false); !strings.Contains(s, "memory is reserved") || strings.Contains(s, "ordinary adapter") {
+	if s := recipe.ApplianceSummary(a, w, inv, true, false); !strings.Contains(s, "memory is reserved") ||
+		strings.Contains(s, "ordinary adapter") {
 		t.Error(s)
 	}
 }

@@ -29,9 +29,10 @@ func TestATS(t *testing.T) {
 		planned bool
 		note    string
 	}{
-		"not asked for":         {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.ATS = false }, 1, false, ""},
-		"tools there":           {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started before any change, to test the login"},
-		"tools to be installed": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System = newSRIOV(1).Hosts[0].System }, 2, true, ""},
+		"not asked for": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.ATS = false }, 1, false, ""},
+		"tools there":   {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started before any change, to test the login"},
+		"tools to be installed": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System = newSRIOV(1).Hosts[0].System }, 2,
+			true, ""},
 		"the card is passed through": {func(inv *backends.Inventory, _ *answers.Answers) {
 			h := &inv.Hosts[0]
 			for k := range h.PCI {
@@ -59,13 +60,16 @@ func TestATS(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := hostChange("esx-01", backends.KindPassthrough, portCX5)
-		if at := slices.Index(g.Order, firmware); at < slices.Index(g.Order, plan.OpenID("host/esx-01/host-ssh")) || at > slices.Index(g.Order, last) {
+		if at := slices.Index(g.Order, firmware); at < slices.Index(g.Order, plan.OpenID("host/esx-01/host-ssh")) ||
+			at > slices.Index(g.Order, last) {
 			t.Errorf("%s: firmware stands at %d of %q", name, at, g.Order)
 		}
-		if _, err := plan.Resolve(*ch, backends.ValueOf(map[string]string{"SRIOV_EN": "1"})); err == nil || !strings.Contains(backends.HintOf(err), "gpudirect.ats to false") {
+		if _, err := plan.Resolve(*ch, backends.ValueOf(map[string]string{"SRIOV_EN": "1"})); err == nil ||
+			!strings.Contains(backends.HintOf(err), "gpudirect.ats to false") {
 			t.Errorf("a card without the key: %v", err)
 		}
-		if to, err := plan.Resolve(*ch, backends.ValueOf(map[string]string{"SRIOV_EN": "1", "ATS_ENABLED": "0"})); err != nil || to != backends.ValueOf(map[string]string{"SRIOV_EN": "1", "ATS_ENABLED": "1"}) {
+		if to, err := plan.Resolve(*ch, backends.ValueOf(map[string]string{"SRIOV_EN": "1", "ATS_ENABLED": "0"})); err != nil ||
+			to != backends.ValueOf(map[string]string{"SRIOV_EN": "1", "ATS_ENABLED": "1"}) {
 			t.Errorf("resolved to %s: %v", to, err)
 		}
 	}

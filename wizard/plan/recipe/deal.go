@@ -128,7 +128,9 @@ func (b *builder) shares(h *draft.Host) (parts []string) {
 // tellDeal notes which VM has which cards of a host.
 func (b *builder) tellDeal(h *draft.Host) {
 	if parts := b.shares(h); b.dealt && len(parts) > 1 {
-		b.NoteEach(h.Name, "[its VMs share its|their VMs share their] cards by PCI path, each card for one VM: %s; write adapters under vms to decide it", strings.Join(parts, "; "))
+		b.NoteEach(h.Name,
+			"[its VMs share its|their VMs share their] cards by PCI path, each card for one VM: %s; write adapters under vms to decide it",
+			strings.Join(parts, "; "))
 	}
 }
 

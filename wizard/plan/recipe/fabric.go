@@ -21,7 +21,8 @@ const discovery = "lldp listen" // shows the switch port of each pNIC; the host 
 func (r *rail) fabric() {
 	sw := r.Inventory.Switch(r.want.Switch.Name)
 	if sw != nil && sw.Datacenter != "" && sw.Datacenter != r.datacenter() && len(r.Hosts) > 0 {
-		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s", sw.Datacenter)
+		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s",
+			sw.Datacenter)
 		return
 	}
 	if r.ambiguous(sw) {
@@ -102,7 +103,8 @@ func (r *rail) shared(sw *backends.Switch) {
 		}
 	}
 	if len(why) > 0 {
-		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+r.freeName(sw.Name)+": a switch for RDMA only is then created",
+		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+r.freeName(sw.Name)+
+			": a switch for RDMA only is then created",
 			"was not created by rdma-setup and carries %s; it is not changed", strings.Join(why, "; "))
 	}
 }
@@ -146,14 +148,17 @@ func (r *rail) dvs(sw *backends.Switch) {
 		r.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
 			Datacenter: r.datacenter(), Version: r.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
 		}), Why: r.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
-		r.Note("the number of uplinks is that of the pNICs of a host, not of VMs as in VMware's Bitfusion guide; RDMA allows one active uplink (VMware, PVRDMA Support)")
+		r.Note(
+			"the number of uplinks is that of the pNICs of a host, not of VMs as in VMware's Bitfusion guide; RDMA allows one active uplink " +
+				"(VMware, PVRDMA Support)")
 		return
 	}
 	to := current.Switch(sw)
 	why := []string{}
 	if to.MTU < want.MTU {
 		if sw.MTUMax > 0 && want.MTU > sw.MTUMax {
-			r.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch supports (%d)", want.MTU, sw.MTUMax)
+			r.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax),
+				"MTU %d is more than the switch supports (%d)", want.MTU, sw.MTUMax)
 		}
 		to.MTU = want.MTU
 		why = append(why, fmt.Sprintf("guests send frames of %d bytes", want.MTU))
@@ -166,7 +171,8 @@ func (r *rail) dvs(sw *backends.Switch) {
 		to.NIOC = false
 		why = append(why, "Network I/O Control does not apply to RDMA and prevents SR-IOV")
 	} else if sw.NIOC {
-		r.Note("%s has Network I/O Control on; rdma-setup did not create the switch and leaves it on, but it does not apply to RDMA traffic", sw.Name)
+		r.Note("%s has Network I/O Control on; rdma-setup did not create the switch and leaves it on, but it does not apply to RDMA traffic",
+			sw.Name)
 	}
 	to.Version = r.upgrade(sw)
 	c := plan.Change{Setting: set, From: backends.ValueOf(current.Switch(sw)), Why: strings.Join(why, "; ")}
@@ -177,7 +183,8 @@ func (r *rail) dvs(sw *backends.Switch) {
 	c.To = backends.ValueOf(to)
 	if to.MTU != sw.MTU {
 		c.Disrupts = []plan.Disruption{plan.UplinkFlap}
-		r.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll the change back automatically", sw.Name)
+		r.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll the change back automatically",
+			sw.Name)
 	}
 	if to.MTU != sw.MTU || to.Uplinks != len(sw.Uplinks) {
 		c.Within = r.pvrdmaOff(sw, "", "the MTU or the uplinks of "+sw.Name+" change")
@@ -210,7 +217,8 @@ func (r *rail) newVersion() string {
 		case len(offered) > 0 && !slices.Contains(offered, v):
 			r.Refuse(ref, "DVS-VERSION-002", "choose one of: "+strings.Join(offered, ", "), "vCenter does not offer version %s", v)
 		case newer(v, low):
-			r.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts support", "version %s is newer than ESXi %s of %s", v, low, host)
+			r.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts support",
+				"version %s is newer than ESXi %s of %s", v, low, host)
 		}
 		return v
 	}
@@ -258,12 +266,14 @@ func (r *rail) upgrade(sw *backends.Switch) string {
 	switch v := r.want.Switch.Version; {
 	case v == "" || v == sw.Version:
 	case newer(sw.Version, v):
-		r.Refuse(ref, "DVS-VERSION-002", "set switch.version to "+sw.Version+" or leave it empty", "has version %s; it cannot be lowered to %s", sw.Version, v)
+		r.Refuse(ref, "DVS-VERSION-002", "set switch.version to "+sw.Version+" or leave it empty", "has version %s; it cannot be lowered to %s",
+			sw.Version, v)
 	default:
 		to = v
 	}
 	if len(r.Hosts) > 0 && newer(to, low) {
-		r.Refuse(ref, "DVS-VERSION-002", "upgrade that host, remove it from the answers, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
+		r.Refuse(ref, "DVS-VERSION-002", "upgrade that host, remove it from the answers, or choose another switch.name",
+			"version %s is newer than ESXi %s of %s", to, low, host)
 	}
 	return to
 }

@@ -102,7 +102,8 @@ func (b *builder) allowsPassthrough(h *draft.Host) bool {
 	b.Object(backends.HostRef(h.Name), "HOST-GPU-GFX-018",
 		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (%s; "+
 			"vSphere 9: a DirectPath profile); gpudirect.gpus: {VM: {group: NAME}} assigns a group", offer, h.Baseboard.GPUs, groups),
-		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, limitations)", h.Baseboard)
+		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, "+
+			"limitations)", h.Baseboard)
 	return len(b.Refusals) == before
 }
 
@@ -162,7 +163,8 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 		}
 		g := &h.GPUs[i]
 		if o := b.owner(h, g.PCI); o != nil && o != v.VM {
-			b.Refuse(ref, "HOST-PT-FREE-014", takeFrom(o)+", or name another GPU in gpudirect.gpus", "the GPU at %s belongs to %s", g.PCI, ownerName(o))
+			b.Refuse(ref, "HOST-PT-FREE-014", takeFrom(o)+", or name another GPU in gpudirect.gpus", "the GPU at %s belongs to %s", g.PCI,
+				ownerName(o))
 			continue
 		}
 		v.GPUs = append(v.GPUs, g)
@@ -177,7 +179,8 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	var out []plan.Change
 	nested := backends.Setting{Target: ref, Kind: backends.KindNested}
-	out = append(out, plan.Change{Setting: nested, From: current.Value(b.Inventory, nested), To: backends.ValueOf(false), Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
+	out = append(out, plan.Change{Setting: nested, From: current.Value(b.Inventory, nested), To: backends.ValueOf(false),
+		Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
 	out = append(out, b.keys(v)...)
 	for _, c := range v.Cards {
 		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+cmp.Or(c.Name, c.Device)+"), whole"))
@@ -191,7 +194,8 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 			Why: fmt.Sprintf("%d vGPUs %s as one unit: ESXi assigns GPUs that are connected with each other", v.VGPUs, v.VGPU)})
 	} else if v.VGPUs > 0 {
 		s := backends.Setting{Target: ref, Kind: backends.KindVGPU, Name: v.VGPU}
-		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(v.VGPUs), Why: "vGPUs of its host's GPUs; ESXi chooses the GPUs at power-on"})
+		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(v.VGPUs),
+			Why: "vGPUs of its host's GPUs; ESXi chooses the GPUs at power-on"})
 	}
 	return out
 }
@@ -199,7 +203,8 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 // device plans one device; if the VM has it already its backing is kept.
 func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change {
 	s := backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindDevice, Name: pci}
-	c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: what + ", " + b.Answers.GPUDirect.Backing, Disrupts: []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoSuspend}}
+	c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: what + ", " + b.Answers.GPUDirect.Backing,
+		Disrupts: []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoSuspend}}
 	c.To = backends.ValueOf(backends.DeviceSpec{Backing: b.Answers.GPUDirect.Backing, Vendor: vendor, Device: dev})
 	if b.Answers.GPUDirect.Backing == backends.FixedBacking {
 		c.Disrupts = append(c.Disrupts, plan.NoHA)
@@ -215,7 +220,8 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
 		if d.Backing == backends.VGPUBacking && d.Profile != v.VGPU && v.Group == "" && (b.peers() || v.VGPUs > 0) {
-			b.Refuse(ref, "HOST-GPU-GFX-018", fmt.Sprintf("take the vGPU out first, or ask for it in gpudirect.gpus: {profile: %s, count: %d}", d.Profile, v.VM.VGPUs(d.Profile)),
+			b.Refuse(ref, "HOST-GPU-GFX-018", fmt.Sprintf("take the vGPU out first, or ask for it in gpudirect.gpus: {profile: %s, count: %d}",
+				d.Profile, v.VM.VGPUs(d.Profile)),
 				"has the vGPU %s, which the answers do not give it", d.Profile)
 		}
 	}
@@ -224,7 +230,8 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 		if v.Snapshots == 1 {
 			have = "a snapshot"
 		}
-		b.Object(ref, "VM-SNAP-005", "delete or consolidate them first", "has %s, and a VM with passed-through devices cannot be reverted to a snapshot", have)
+		b.Object(ref, "VM-SNAP-005", "delete or consolidate them first",
+			"has %s, and a VM with passed-through devices cannot be reverted to a snapshot", have)
 	}
 	n := len(v.GPUs)
 	for _, d := range v.Devices {
@@ -237,14 +244,17 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 		n += len(v.Nets)
 	}
 	if limit := sizing.PassthroughLimit(v.To, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {
-		b.Refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version", "would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.To, limit)
+		b.Refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version",
+			"would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.To, limit)
 	}
 	if b.Answers.GPUDirect.Backing == backends.DynamicBacking {
 		b.dynamic(v)
 	}
 	if v.Group != "" && v.To < sizing.HardwareDeviceGroup {
-		b.NoteEach(v.Name, "[has|have] hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
-			"(unverified). If vCenter refuses it, write hardware: upgrade for this VM (it cannot be undone)", v.To, sizing.HardwareDeviceGroup)
+		b.NoteEach(v.Name,
+			"[has|have] hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier "+
+				"versions take one "+
+				"(unverified). If vCenter refuses it, write hardware: upgrade for this VM (it cannot be undone)", v.To, sizing.HardwareDeviceGroup)
 	}
 	return len(b.Refusals) == before
 }
@@ -266,8 +276,10 @@ func (b *builder) dynamic(v *draft.VM) {
 		makes[g.Device] = g.PCI
 	}
 	if len(v.Cards) > 1 {
-		b.Refuse(ref, "", "set gpudirect.backing to fixed", "has cards on %d rails: as dynamic devices any of them may be on any rail", len(v.Cards))
+		b.Refuse(ref, "", "set gpudirect.backing to fixed", "has cards on %d rails: as dynamic devices any of them may be on any rail",
+			len(v.Cards))
 		return
 	}
-	b.NoteEach(v.Name, "dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
+	b.NoteEach(v.Name,
+		"dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
 }

@@ -77,7 +77,8 @@ func TestTheWayToGPUMemory(t *testing.T) {
 				}
 			} else if got == nil || got.To != backends.ValueOf([]string{c.module}) {
 				t.Fatalf("planned %+v", got)
-			} else if !slices.Contains(got.After, guestID("vm-01", backends.KindModules, "rdma")) || !strings.Contains(persist.To.String(), c.module) || !slices.Contains(persist.After, got.ID()) {
+			} else if !slices.Contains(got.After, guestID("vm-01", backends.KindModules, "rdma")) ||
+				!strings.Contains(persist.To.String(), c.module) || !slices.Contains(persist.After, got.ID()) {
 				t.Errorf("after %q; at boot %s", got.After, persist.To)
 			}
 			if !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
@@ -99,7 +100,8 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 		why    string
 		remedy string
 	}{
-		"no driver, none named": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA = nil }, "GST-NVSMI-027", "no NVIDIA driver", "gpudirect.driver"},
+		"no driver, none named": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA = nil }, "GST-NVSMI-027", "no NVIDIA driver",
+			"gpudirect.driver"},
 		"tools without a module": {func(g *backends.Guest, _ *answers.Answers) {
 			g.NVIDIA = &backends.NVIDIA{Error: "couldn't communicate with the NVIDIA driver"}
 		}, "GST-NVSMI-027", "no module of the NVIDIA driver", "headers"},
@@ -134,7 +136,10 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 			runFile(g, a)
 			g.PackageManager, g.BuildTools = "dnf", []string{"gcc", "make", "pci/pci.h"}
 		}, "GST-PERFTEST-023", "has no infiniband/verbs.h", "dnf install gcc make rdma-core-devel pciutils-devel"},
-		"closed modules without peer memory in ib_core": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA.DMABuf, g.PeerAPI = false, is(false) },
+		"closed modules without peer memory in ib_core": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA.DMABuf, g.PeerAPI = false,
+				is(false)
+		},
 			"GST-PEERMEM-028", "would not load", "MLNX_OFED or DOCA first"},
 		"both modules": {func(g *backends.Guest, _ *answers.Answers) {
 			g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem")
@@ -149,7 +154,8 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 			a := gpuAnswers(inv)
 			c.edit(&inv.Guests[0], a)
 			all := refusals(t, a, inv, plan.Options{})
-			if r := all[0]; len(all) != 1 || r.Target.String() != "guest/vm-01" || r.Check != c.check || !strings.Contains(r.Why, c.why) || !strings.Contains(r.Remedy, c.remedy) {
+			if r := all[0]; len(all) != 1 || r.Target.String() != "guest/vm-01" || r.Check != c.check || !strings.Contains(r.Why, c.why) ||
+				!strings.Contains(r.Remedy, c.remedy) {
 				t.Errorf("%+v", all)
 			}
 		})
@@ -215,7 +221,9 @@ func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
 	inv.Guests[0].NVIDIA, a.GPUDirect.Driver = nil, []string{"nvidia-utils-570-server", "nvidia-headless-570-server-open"}
 	p := mustBuild(t, a, inv, plan.Options{})
 	driver, rdma := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")), guestID("vm-01", backends.KindPackages, "rdma")
-	if driver == nil || driver.To != backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}}) || !slices.Contains(driver.After, rdma) {
+	if driver == nil ||
+		driver.To != backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}}) ||
+		!slices.Contains(driver.After, rdma) {
 		t.Fatalf("%+v", driver)
 	}
 	peer := p.Change(guestID("vm-01", backends.KindModules, "gpu"))
@@ -249,7 +257,8 @@ func TestTheDriverGoesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver, rdma := slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "nvidia")), slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "rdma"))
+	driver, rdma := slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "nvidia")),
+		slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "rdma"))
 	if driver < 0 || rdma < 0 || driver > rdma {
 		t.Errorf("order %q", g.Order)
 	}
@@ -258,7 +267,8 @@ func TestTheDriverGoesFirst(t *testing.T) {
 // runFile sets up a guest with all build dependencies of the driver and perftest, and answers that name their files.
 func runFile(g *backends.Guest, a *answers.Answers) {
 	a.GPUDirect.Driver, a.GPUDirect.Perftest = []string{"/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"}, "/mnt/share/perftest-24.10.tar.gz"
-	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]backends.Value{}
+	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h",
+		map[string]backends.Value{}
 	g.Archives = map[string]bool{a.GPUDirect.Driver[0]: true, a.GPUDirect.Perftest: true}
 	g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
 }
@@ -280,7 +290,8 @@ func TestSoftwareFromFiles(t *testing.T) {
 		}, nil, "by DMA-BUF"},
 		"both were cut short": {func(g *backends.Guest, a *answers.Answers) {
 			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
-			g.Built = map[string]backends.Value{"nvidia": backends.Partial(a.GPUDirect.Driver[0]), "perftest": backends.Partial(a.GPUDirect.Perftest)}
+			g.Built = map[string]backends.Value{"nvidia": backends.Partial(a.GPUDirect.Driver[0]),
+				"perftest": backends.Partial(a.GPUDirect.Perftest)}
 		}, []string{"nvidia", "perftest"}, ""},
 		"no source of perftest is named": {func(_ *backends.Guest, a *answers.Answers) { a.GPUDirect.Perftest = "" }, []string{"nvidia"},
 			"host memory alone is measured, GPU memory is not (gpudirect.perftest"},
@@ -294,7 +305,8 @@ func TestSoftwareFromFiles(t *testing.T) {
 		for _, name := range []string{"nvidia", "perftest"} {
 			if ch := p.Change(guestID("vm-01", backends.KindBuild, name)); ch != nil {
 				got = append(got, name)
-				if !slices.Contains(ch.After, guestID("vm-01", backends.KindPackages, "rdma")) && p.Change(guestID("vm-01", backends.KindPackages, "rdma")) != nil {
+				if !slices.Contains(ch.After, guestID("vm-01", backends.KindPackages, "rdma")) &&
+					p.Change(guestID("vm-01", backends.KindPackages, "rdma")) != nil {
 					t.Errorf("%s does not wait for the RDMA stack: %q", name, ch.After)
 				}
 			}
@@ -302,7 +314,8 @@ func TestSoftwareFromFiles(t *testing.T) {
 		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
 			t.Errorf("%s: %q, want %q; notes %q", name, got, c.want, p.Notes)
 		}
-		if len(c.want) == 2 && !slices.Contains(p.Change(guestID("vm-01", backends.KindBuild, "perftest")).After, guestID("vm-01", backends.KindBuild, "nvidia")) {
+		if len(c.want) == 2 && !slices.Contains(p.Change(guestID("vm-01", backends.KindBuild, "perftest")).After,
+			guestID("vm-01", backends.KindBuild, "nvidia")) {
 			t.Errorf("%s: perftest does not wait for the driver", name)
 		}
 	}
@@ -330,7 +343,8 @@ func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 			inv := newGPUs(1)
 			a, o := gpuAnswers(inv), plan.Options{}
 			g := &inv.Guests[0]
-			g.NVIDIA, g.Loaded, g.Nouveau, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), &backends.Nouveau{Loaded: true, Renewable: true}, []string{"nvidia-headless-570-server-open"}
+			g.NVIDIA, g.Loaded, g.Nouveau, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), &backends.Nouveau{Loaded: true, Renewable: true},
+				[]string{"nvidia-headless-570-server-open"}
 			c.edit(g, &o, inv)
 			if c.check != "" && c.check != "-" {
 				if all := refusals(t, a, inv, o); all[0].Check != c.check {
@@ -348,7 +362,8 @@ func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 				return
 			}
 			driver, modules := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")), p.Change(guestID("vm-01", backends.KindModules, "rdma"))
-			if change == nil || change.From != g.Nouveau.Value() || !slices.Contains(change.Disrupts, plan.GuestReboot) || driver == nil || !slices.Contains(driver.After, id) || modules == nil || modules.From.Known() {
+			if change == nil || change.From != g.Nouveau.Value() || !slices.Contains(change.Disrupts, plan.GuestReboot) || driver == nil ||
+				!slices.Contains(driver.After, id) || modules == nil || modules.From.Known() {
 				t.Fatalf("%+v\n%+v\n%+v", change, driver, modules)
 			}
 		})
@@ -365,14 +380,18 @@ func TestSamePerftest(t *testing.T) {
 		want     int // guests in which it is built
 		said     string
 	}{
-		"each has its own":          {answers.OwnPerftest, [2]string{"5.60", "6.06"}, nil, 0, ""},
-		"they differ":               {source, [2]string{"5.60", "6.06"}, nil, 2, ""},
-		"they are the same":         {source, [2]string{"6.06", "6.06"}, nil, 0, "All guests have perftest 6.06"},
-		"one has none yet":          {source, [2]string{"6.06", ""}, nil, 2, ""},
-		"a URL, whatever is there":  {"https://mirror/perftest.tgz", [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Archives = nil }, 2, ""},
-		"the file is not there":     {source, [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Archives[source] = false }, 0, source + " is not in the guest"},
-		"a guest has no compiler":   {source, [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[1].BuildTools = []string{"make"} }, 0, "which has no gcc"},
-		"one of two is built":       {source, [2]string{"6.06", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Built["perftest-same"] = backends.ValueOf(source) }, 1, ""},
+		"each has its own":  {answers.OwnPerftest, [2]string{"5.60", "6.06"}, nil, 0, ""},
+		"they differ":       {source, [2]string{"5.60", "6.06"}, nil, 2, ""},
+		"they are the same": {source, [2]string{"6.06", "6.06"}, nil, 0, "All guests have perftest 6.06"},
+		"one has none yet":  {source, [2]string{"6.06", ""}, nil, 2, ""},
+		"a URL, whatever is there": {"https://mirror/perftest.tgz", [2]string{"5.60", "6.06"},
+			func(inv *backends.Inventory) { inv.Guests[0].Archives = nil }, 2, ""},
+		"the file is not there": {source, [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Archives[source] = false },
+			0, source + " is not in the guest"},
+		"a guest has no compiler": {source, [2]string{"5.60", "6.06"},
+			func(inv *backends.Inventory) { inv.Guests[1].BuildTools = []string{"make"} }, 0, "which has no gcc"},
+		"one of two is built": {source, [2]string{"6.06", "6.06"},
+			func(inv *backends.Inventory) { inv.Guests[0].Built["perftest-same"] = backends.ValueOf(source) }, 1, ""},
 		"nothing is to be measured": {source, [2]string{"5.60", "6.06"}, nil, 0, ""},
 	} {
 		inv := newInventory(2)

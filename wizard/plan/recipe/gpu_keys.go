@@ -34,7 +34,8 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 	spelled := map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if other, twice := spelled[strings.ToLower(k)]; twice {
-			b.Refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: it is not known which one ESXi uses", other, k)
+			b.Refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters",
+				"has both %s and %s: it is not known which one ESXi uses", other, k)
 			return nil
 		}
 		spelled[strings.ToLower(k)] = k
@@ -100,12 +101,15 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		b.NoteEach(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
 		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
 	case err != nil:
-		b.Refuse(ref, "VM-MMIO-SIZE-024", "state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or "+
-			"vmware.log of a VM that has it), or set gpudirect.mmio to a power of two in GB above the sum",
+		b.Refuse(ref, "VM-MMIO-SIZE-024",
+			"state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or "+
+				"vmware.log of a VM that has it), or set gpudirect.mmio to a power of two in GB above the sum",
 			"the MMIO window cannot be worked out: %v", err)
 		return 0, ""
 	case v.Firmware != "efi" && w.Needed:
-		b.Refuse(ref, "VM-FIRMWARE-022", "create a new VM with EFI firmware and reinstall the guest (its data disks can be attached there); with its firmware changed, this VM would not boot",
+		b.Refuse(ref, "VM-FIRMWARE-022",
+			"create a new VM with EFI firmware and reinstall the guest (its data disks can be attached there); with its firmware changed, this VM "+
+				"would not boot",
 			"has BIOS firmware, and its GPUs map %.2f GB, for which the guest has to be installed with EFI", w.TotalGB)
 		return 0, ""
 	case !w.Needed:
@@ -116,7 +120,9 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		size = chosen.GB()
 	}
 	if err := w.Check(size); err != nil {
-		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which results in %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
+		b.Object(ref, "VM-MMIO-SIZE-024",
+			fmt.Sprintf(
+				"set gpudirect.mmio to kb, which results in %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
 			"gpudirect.mmio %s: %v", chosen, err)
 	}
 	if w.Warning != "" {

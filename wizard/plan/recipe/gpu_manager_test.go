@@ -28,18 +28,25 @@ func TestVGPUManagerOfTheAnswers(t *testing.T) {
 		refused string
 		change  string // id of the installation, "" none
 	}{
-		"a host without it":       {manager: file, offer: backends.Component{Name: vib, Version: newest}, change: "host/esx-01/component/" + vib},
-		"a host with an older":    {manager: file, has: "550.90.05-1OEM.800.1.0.20613240", offer: backends.Component{Name: vib, Version: newest}, change: "host/esx-01/component/" + vib},
-		"a host with the same":    {manager: file, has: newest, offer: backends.Component{Name: vib, Version: newest}},
-		"a host with a newer":     {manager: file, has: "580.65.05-1OEM.800.1.0.20613240", offer: backends.Component{Name: vib, Version: newest}},
-		"another package":         {manager: file, offer: backends.Component{Name: "mft", Version: "4.28"}, refused: "holds no NVIDIA vGPU Manager (NVD-* or NVIDIA-*), but mft"},
-		"a file that is missing":  {manager: file, offer: backends.Component{Error: "No such file"}, refused: "No such file"},
-		"a level below the host":  {manager: file, offer: backends.Component{Name: vib, Version: newest, Acceptance: "PartnerSupported"}, level: "VMwareAccepted", refused: "is PartnerSupported"},
-		"a URL without an image":  {manager: url, refused: "no image manages it"},
-		"a path with an image":    {manager: file, image: &backends.ClusterImage{}, refused: "is not an offline bundle with the NVIDIA vGPU Manager"},
-		"an image, to be fetched": {manager: url, image: &backends.ClusterImage{Power: "DO_NOT_CHANGE_VMS_POWER_STATE"}, change: "host/esx-01/image-component/NVD-AIE-800"},
-		"an image with an add-on": {manager: url, image: &backends.ClusterImage{AddOn: "DEL-ESXi", Power: "DO_NOT_CHANGE_VMS_POWER_STATE"}, refused: "the vendor add-on DEL-ESXi"},
-		"an image that is unread": {manager: url, image: &backends.ClusterImage{Error: "permission denied"}, refused: "could not be read: permission denied"},
+		"a host without it": {manager: file, offer: backends.Component{Name: vib, Version: newest}, change: "host/esx-01/component/" + vib},
+		"a host with an older": {manager: file, has: "550.90.05-1OEM.800.1.0.20613240", offer: backends.Component{Name: vib, Version: newest},
+			change: "host/esx-01/component/" + vib},
+		"a host with the same": {manager: file, has: newest, offer: backends.Component{Name: vib, Version: newest}},
+		"a host with a newer":  {manager: file, has: "580.65.05-1OEM.800.1.0.20613240", offer: backends.Component{Name: vib, Version: newest}},
+		"another package": {manager: file, offer: backends.Component{Name: "mft", Version: "4.28"},
+			refused: "holds no NVIDIA vGPU Manager (NVD-* or NVIDIA-*), but mft"},
+		"a file that is missing": {manager: file, offer: backends.Component{Error: "No such file"}, refused: "No such file"},
+		"a level below the host": {manager: file, offer: backends.Component{Name: vib, Version: newest, Acceptance: "PartnerSupported"},
+			level: "VMwareAccepted", refused: "is PartnerSupported"},
+		"a URL without an image": {manager: url, refused: "no image manages it"},
+		"a path with an image": {manager: file, image: &backends.ClusterImage{},
+			refused: "is not an offline bundle with the NVIDIA vGPU Manager"},
+		"an image, to be fetched": {manager: url, image: &backends.ClusterImage{Power: "DO_NOT_CHANGE_VMS_POWER_STATE"},
+			change: "host/esx-01/image-component/NVD-AIE-800"},
+		"an image with an add-on": {manager: url, image: &backends.ClusterImage{AddOn: "DEL-ESXi", Power: "DO_NOT_CHANGE_VMS_POWER_STATE"},
+			refused: "the vendor add-on DEL-ESXi"},
+		"an image that is unread": {manager: url, image: &backends.ClusterImage{Error: "permission denied"},
+			refused: "could not be read: permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newGPUs(1)
@@ -79,7 +86,8 @@ func TestVGPUManagerOfTheAnswers(t *testing.T) {
 			case c.change == "" && graphics != nil:
 				t.Errorf("planned: %+v", graphics)
 			case c.change == "":
-			case install == nil || install.To != backends.ValueOf(newest) || graphics == nil || graphics.From != backends.Unknown(c.change) || reboots != 2:
+			case install == nil || install.To != backends.ValueOf(newest) || graphics == nil || graphics.From != backends.Unknown(c.change) ||
+				reboots != 2:
 				t.Errorf("%+v\n%+v\n%d reboots", install, graphics, reboots)
 			}
 		})

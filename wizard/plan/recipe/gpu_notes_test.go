@@ -18,10 +18,11 @@ func TestGPUDirectPoliciesAreNoted(t *testing.T) {
 		backing string
 		want    []string
 	}{
-		"HA":                         {backends.Cluster{HA: true}, "fixed", []string{ha}},
-		"DRS by itself":              {backends.Cluster{DRS: true, DRSMode: "fullyAutomated"}, "fixed", []string{drs}},
-		"DRS by hand":                {backends.Cluster{DRS: true, DRSMode: "manual"}, "fixed", nil},
-		"the VM is an exception":     {backends.Cluster{DRS: true, DRSMode: "fullyAutomated", DRSOverride: map[string]string{"vm-01": "manual"}}, "fixed", nil},
+		"HA":            {backends.Cluster{HA: true}, "fixed", []string{ha}},
+		"DRS by itself": {backends.Cluster{DRS: true, DRSMode: "fullyAutomated"}, "fixed", []string{drs}},
+		"DRS by hand":   {backends.Cluster{DRS: true, DRSMode: "manual"}, "fixed", nil},
+		"the VM is an exception": {backends.Cluster{DRS: true, DRSMode: "fullyAutomated", DRSOverride: map[string]string{"vm-01": "manual"}},
+			"fixed", nil},
 		"both, dynamic devices move": {backends.Cluster{HA: true, DRS: true, DRSMode: "fullyAutomated"}, "dynamic", nil},
 	} {
 		inv := newGPUs(3)

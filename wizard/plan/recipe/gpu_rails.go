@@ -91,16 +91,19 @@ func (b *builder) reachRails(v *draft.VM) {
 	assigned := !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return !b.has(v, g.PCI) })
 	if hopeless && !assigned {
 		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016",
-			"name GPUs below the root ports of the cards in gpudirect.gpus (rdma-setup discover shows the matrix), or give it adapters on other rails; with --skip HOST-GPU-ROOT-016 "+
+			"name GPUs below the root ports of the cards in gpudirect.gpus (rdma-setup discover shows the matrix), or give it adapters on other "+
+				"rails; with --skip HOST-GPU-ROOT-016 "+
 				"the GPUs are assigned anyway, and their data goes through host memory",
-			"no GPU of this VM can reach a card of its rails by peer-to-peer: %s (NVIDIA GPU Operator, GPUDirect RDMA: both below one PCIe root complex)", strings.Join(far, ", "))
+			"no GPU of this VM can reach a card of its rails by peer-to-peer: %s (NVIDIA GPU Operator, GPUDirect RDMA: both below one PCIe "+
+				"root complex)", strings.Join(far, ", "))
 		return
 	}
 	if len(near) > 0 {
 		b.NoteEach(v.Name, "pairs by PCI path: %s", strings.Join(near, ", "))
 	}
 	if len(far) > 0 {
-		b.NoteEach(v.Name, "no card of [its|their] rails is close enough for peer-to-peer to these GPUs; their data goes through host memory: %s", strings.Join(far, ", "))
+		b.NoteEach(v.Name, "no card of [its|their] rails is close enough for peer-to-peer to these GPUs; their data goes through host memory: %s",
+			strings.Join(far, ", "))
 	}
 }
 
@@ -117,7 +120,8 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 			if o := owner[i]; o != nil {
 				b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014",
 					"write adapters under vms, with rails of its own for each VM, or set gpudirect.nic to sriov, so that each gets a VF",
-					"%s and %s both request the card of %s at %s, but a whole card can be assigned to one VM only", o.Name, v.Name, n.Rail, b.Rails[i].Card())
+					"%s and %s both request the card of %s at %s, but a whole card can be assigned to one VM only", o.Name, v.Name, n.Rail,
+					b.Rails[i].Card())
 				continue
 			}
 			c, found := b.rail(i).wholeCard(h, v)
@@ -161,7 +165,8 @@ func (r *rail) wholeCard(h *draft.Host, v *draft.VM) (c backends.PCIDevice, foun
 		}
 		return c, false
 	case i < 0:
-		r.Refuse(ref, "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s (%s) is not in the host's list of PCI devices", n.Device, n.PCI, r.want.Name)
+		r.Refuse(ref, "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s (%s) is not in the host's list of PCI devices",
+			n.Device, n.PCI, r.want.Name)
 		return c, false
 	}
 	h.SetPort(r.index, len(r.Rails), n)

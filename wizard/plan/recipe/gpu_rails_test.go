@@ -35,10 +35,12 @@ func fourCards(hosts int) *backends.Inventory {
 			bridge(below[0], up)
 			bridge(below[1], up)
 			g, c := gpu, cx
-			c.Device, c.PCI, c.MAC, c.NUMA, g.NUMA = fmt.Sprintf("vmnic%d", n+2), fmt.Sprintf("0000:%02x:00.0", bus+8+n%2*2), fmt.Sprintf("b8:59:9f:01:%02x:%02x", i, n), n/2, n/2
+			c.Device, c.PCI, c.MAC, c.NUMA, g.NUMA = fmt.Sprintf("vmnic%d", n+2), fmt.Sprintf("0000:%02x:00.0", bus+8+n%2*2),
+				fmt.Sprintf("b8:59:9f:01:%02x:%02x", i, n), n/2, n/2
 			g.PCI, g.RootPort, g.Switches = fmt.Sprintf("0000:%02x:00.0", bus+9+n%2*2), root, []string{up, below[1]}
 			h.NICs, h.GPUs = append(h.NICs, c), append(h.GPUs, g)
-			h.PCI = append(h.PCI, backends.PCIDevice{Address: c.PCI, Vendor: "15b3", Device: "1021", Class: "0200", Parent: below[0], NUMA: n / 2, Capable: true},
+			h.PCI = append(h.PCI, backends.PCIDevice{Address: c.PCI, Vendor: "15b3", Device: "1021", Class: "0200", Parent: below[0], NUMA: n / 2,
+				Capable: true},
 				backends.PCIDevice{Address: g.PCI, Vendor: "10de", Device: "20b5", Class: "0302", Parent: below[1], NUMA: n / 2, Capable: true})
 		}
 	}
@@ -78,8 +80,10 @@ func TestGPUsOfRailsAreShared(t *testing.T) {
 	}
 	notes := strings.Join(p.Notes, "\n")
 	for _, want := range []string{
-		"vm-01: pairs by PCI path: GPU 0000:59:00.0 with rail-1 at 0000:58:00.0 (one PCIe switch), GPU 0000:79:00.0 with rail-3 at 0000:78:00.0 (one PCIe switch)",
-		"vm-02: pairs by PCI path: GPU 0000:5b:00.0 with rail-2 at 0000:5a:00.0 (one PCIe switch), GPU 0000:7b:00.0 with rail-4 at 0000:7a:00.0 (one PCIe switch)",
+		"vm-01: pairs by PCI path: GPU 0000:59:00.0 with rail-1 at 0000:58:00.0 (one PCIe switch), GPU 0000:79:00.0 with rail-3 at " +
+			"0000:78:00.0 (one PCIe switch)",
+		"vm-02: pairs by PCI path: GPU 0000:5b:00.0 with rail-2 at 0000:5a:00.0 (one PCIe switch), GPU 0000:7b:00.0 with rail-4 at " +
+			"0000:7a:00.0 (one PCIe switch)",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%s is not in\n%s", want, notes)
@@ -87,16 +91,20 @@ func TestGPUsOfRailsAreShared(t *testing.T) {
 	}
 	on := func(v int, rails ...string) {
 		nets := a.Networks(a.VMs[v])
-		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{}, slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
+		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{},
+			slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
 	}
 	on(0, "rail-3", "rail-4")
 	on(1, "rail-1", "rail-2")
-	if got := gpusOf(mustBuild(t, a, inv, plan.Options{})); !slices.Equal(got, []string{"vm-01 0000:79:00.0", "vm-01 0000:7b:00.0", "vm-02 0000:59:00.0", "vm-02 0000:5b:00.0"}) {
+	if got := gpusOf(mustBuild(t, a, inv, plan.Options{})); !slices.Equal(got, []string{"vm-01 0000:79:00.0", "vm-01 0000:7b:00.0",
+		"vm-02 0000:59:00.0", "vm-02 0000:5b:00.0"}) {
 		t.Errorf("VMs on rails of their own: %q", got)
 	}
-	a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{"0000:59:00.0"}}, "vm-02": {Whole: []answers.PCI{"0000:5b:00.0"}}}
+	a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{"0000:59:00.0"}},
+		"vm-02": {Whole: []answers.PCI{"0000:5b:00.0"}}}
 	r := refusals(t, a, inv, plan.Options{})
-	if r[0].Check != "HOST-GPU-ROOT-016" || r[0].Target.Name != "vm-01" || !strings.Contains(r[0].Why, "GPU 0000:59:00.0 and rail-3 at 0000:78:00.0 (different root complexes)") {
+	if r[0].Check != "HOST-GPU-ROOT-016" || r[0].Target.Name != "vm-01" ||
+		!strings.Contains(r[0].Why, "GPU 0000:59:00.0 and rail-3 at 0000:78:00.0 (different root complexes)") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -111,7 +119,9 @@ func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 		h.PCI = slices.DeleteFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Vendor == "15b3" })
 	}
 	p := mustBuild(t, a, inv, plan.Options{})
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "vm-01, vm-02: their hosts' lists of PCI devices have no card of their rails: it is not known whether their GPUs reach them by peer-to-peer") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes,
+		"vm-01, vm-02: their hosts' lists of PCI devices have no card of their rails: it is not known whether their GPUs reach them by "+
+			"peer-to-peer") {
 		t.Error(notes)
 	}
 }
@@ -130,15 +140,18 @@ func TestPassedThroughCardsOfRails(t *testing.T) {
 	}
 	a.NIC = a.Rails[0].NIC
 	shared := mustBuild(t, a, inv, plan.Options{}) // no answers list adapters: a card for one VM only, those of one switch together
-	if got := gpusOf(shared); !slices.Equal(got, []string{"vm-01 0000:58:00.0", "vm-01 0000:59:00.0", "vm-01 0000:5a:00.0", "vm-01 0000:5b:00.0",
+	if got := gpusOf(shared); !slices.Equal(got, []string{"vm-01 0000:58:00.0", "vm-01 0000:59:00.0", "vm-01 0000:5a:00.0",
+		"vm-01 0000:5b:00.0",
 		"vm-02 0000:78:00.0", "vm-02 0000:79:00.0", "vm-02 0000:7a:00.0", "vm-02 0000:7b:00.0"}) {
 		t.Errorf("dealt: %q", got)
 	}
-	if notes := strings.Join(shared.Notes, "\n"); !strings.Contains(notes, "esx-01: its VMs share its cards by PCI path, each card for one VM: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4") {
+	if notes := strings.Join(shared.Notes, "\n"); !strings.Contains(notes,
+		"esx-01: its VMs share its cards by PCI path, each card for one VM: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4") {
 		t.Error(notes)
 	}
 	inv.VM("vm-02").Passthrough = []string{"0000:5a:00.0"} // it keeps its card
-	if d := recipe.Deal(a, inv); len(d.VMs[1].Adapters) != 2 || d.VMs[1].Adapters[0].Rail != "rail-2" || len(d.VMs[0].Adapters) != 2 || len(a.VMs[1].Adapters) != 0 {
+	if d := recipe.Deal(a, inv); len(d.VMs[1].Adapters) != 2 || d.VMs[1].Adapters[0].Rail != "rail-2" || len(d.VMs[0].Adapters) != 2 ||
+		len(a.VMs[1].Adapters) != 0 {
 		t.Errorf("%+v", d.VMs)
 	}
 	inv.VM("vm-02").Passthrough = nil
@@ -155,7 +168,8 @@ func TestPassedThroughCardsOfRails(t *testing.T) {
 	a.VMs = written
 	on := func(v int, rails ...string) {
 		nets := a.Networks(a.VMs[v])
-		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{}, slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
+		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{},
+			slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
 	}
 	on(0, "rail-1", "rail-3")
 	on(1, "rail-4")
@@ -164,10 +178,12 @@ func TestPassedThroughCardsOfRails(t *testing.T) {
 		"vm-02 0000:79:00.0", "vm-02 0000:7a:00.0", "vm-02 0000:7b:00.0"}) {
 		t.Errorf("%q", got)
 	}
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "vm-02: pairs by PCI path: GPU 0000:79:00.0 with rail-4 at 0000:7a:00.0 (one PCIe switch)") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes,
+		"vm-02: pairs by PCI path: GPU 0000:79:00.0 with rail-4 at 0000:7a:00.0 (one PCIe switch)") {
 		t.Error(notes)
 	}
-	for _, want := range []string{"guest/vm-01/address/hca 0000:58:00.0", "guest/vm-01/address/hca 0000:78:00.0", "guest/vm-02/port/hca 0000:7a:00.0"} {
+	for _, want := range []string{"guest/vm-01/address/hca 0000:58:00.0", "guest/vm-01/address/hca 0000:78:00.0",
+		"guest/vm-02/port/hca 0000:7a:00.0"} {
 		if !slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.ID() == want }) {
 			t.Errorf("there is no %s", want)
 		}
@@ -229,12 +245,15 @@ func TestDealKeepsCards(t *testing.T) {
 		edit  func(*answers.Answers)
 		want  []string
 	}{
-		"two VMs":                      {nil, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
-		"the first has its cards":      {[]string{one + " " + two}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
-		"the second has its cards":     {[]string{"", three + " " + four}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
-		"another order in the answers": {[]string{one + " " + two, three + " " + four}, []int{1, 0}, nil, []string{"vm-02 rail-3 rail-4", "vm-01 rail-1 rail-2"}},
-		"each of three gets one":       {[]string{four}, []int{0, 1, 2}, nil, []string{"vm-01 rail-1 rail-4", "vm-02 rail-2", "vm-03 rail-3"}},
-		"three, and one has three":     {[]string{one + " " + two + " " + three}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2 rail-3", "vm-02 rail-4"}},
+		"two VMs":                 {nil, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"the first has its cards": {[]string{one + " " + two}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"the second has its cards": {[]string{"", three + " " + four}, []int{0, 1}, nil,
+			[]string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"another order in the answers": {[]string{one + " " + two, three + " " + four}, []int{1, 0}, nil,
+			[]string{"vm-02 rail-3 rail-4", "vm-01 rail-1 rail-2"}},
+		"each of three gets one": {[]string{four}, []int{0, 1, 2}, nil, []string{"vm-01 rail-1 rail-4", "vm-02 rail-2", "vm-03 rail-3"}},
+		"three, and one has three": {[]string{one + " " + two + " " + three}, []int{0, 1}, nil,
+			[]string{"vm-01 rail-1 rail-2 rail-3", "vm-02 rail-4"}},
 		"one writes its adapters": {nil, []int{0, 1, 2}, func(a *answers.Answers) {
 			nets := a.Networks(a.VMs[0])
 			a.VMs[0].IP, a.VMs[0].Adapters = answers.Address{}, nets[:1]
@@ -248,8 +267,10 @@ func TestDealKeepsCards(t *testing.T) {
 		}
 	}
 	shares, refused := of([]string{one + " " + two, three + " " + four}, []int{2, 0, 1}, nil)
-	if !slices.Equal(shares, []string{"vm-03", "vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}) || len(refused) != 1 || refused[0].Target.Name != "vm-03" ||
-		!strings.Contains(refused[0].Why, "no card of esx-01 is left for it: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4; a whole card can be given to one VM only") {
+	if !slices.Equal(shares, []string{"vm-03", "vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}) || len(refused) != 1 ||
+		refused[0].Target.Name != "vm-03" ||
+		!strings.Contains(refused[0].Why,
+			"no card of esx-01 is left for it: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4; a whole card can be given to one VM only") {
 		t.Errorf("%q %+v", shares, refused)
 	}
 }

@@ -32,11 +32,15 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 		b.NoteEach(h.Name, "the NVIDIA vGPU Manager is installed by this run: whether the host offers %s is known when it runs", wish.Profile)
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
 		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
-		b.NoteEach(h.Name, "[lists|list] no vGPU profile yet: %s. Whether [it offers|they offer] %s is known when [its|their] GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
+		b.NoteEach(h.Name,
+			"[lists|list] no vGPU profile yet: %s. Whether [it offers|they offer] %s is known when [its|their] GPUs are of type Shared Direct "+
+				"(unverified)", manager, wish.Profile)
 	case missing, len(h.Profiles) == 0: // a host may list profiles of a manager that was removed
 		before := len(b.Refusals)
-		b.Object(backends.HostRef(h.Name), checkVGPU, "name the NVIDIA vGPU Manager of the release of the guests' driver in gpudirect.manager, or install it with an image or as a component "+
-			"(vSphere Lifecycle Manager), or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
+		b.Object(backends.HostRef(h.Name), checkVGPU,
+			"name the NVIDIA vGPU Manager of the release of the guests' driver in gpudirect.manager, or install it with an image or as a component "+
+				"(vSphere Lifecycle Manager), or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host "+
+				"then lists profiles (rdma-setup discover)",
 			"cannot serve vGPUs: %s", manager)
 		if len(b.Refusals) > before {
 			return
@@ -47,7 +51,8 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	}
 	if b.peers() {
 		if err := sizing.VGPUPeer(wish.Profile); err != nil {
-			b.Object(ref, checkVGPU, "name a C-series profile of a GPU with SR-IOV, or use gpudirect.nic: pvrdma, where data goes through host memory", "%v", err)
+			b.Object(ref, checkVGPU,
+				"name a C-series profile of a GPU with SR-IOV, or use gpudirect.nic: pvrdma, where data goes through host memory", "%v", err)
 			return
 		}
 		for _, c := range v.Cards {
@@ -59,10 +64,13 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	}
 	v.VGPU, v.VGPUs = wish.Profile, wish.VGPUs()
 	if h.Baseboard != nil && v.VGPUs > 1 && v.Group == "" {
-		b.NoteEach(v.Name, "its vGPUs use NVLink only in one vendor device group: gpudirect.gpus: {%s: {group: \"Nvidia:%d@%s%%NVLink\"}}", v.Name, v.VGPUs, v.VGPU)
+		b.NoteEach(v.Name, "its vGPUs use NVLink only in one vendor device group: gpudirect.gpus: {%s: {group: \"Nvidia:%d@%s%%NVLink\"}}",
+			v.Name, v.VGPUs, v.VGPU)
 	}
 	if h.Baseboard != nil && h.Baseboard.Generation == "Blackwell" { // NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch"
-		b.NoteEach(h.Name, "%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed nor checked here", h.Baseboard)
+		b.NoteEach(h.Name,
+			"%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed "+
+				"nor checked here", h.Baseboard)
 	}
 	b.vgpuRoom(h, v)
 }
@@ -83,9 +91,11 @@ func (b *builder) groupNamed(h *draft.Host, v *draft.VM, wish *answers.VMGPUs) b
 		}
 		b.Refuse(ref, checkVGPU, offer, "%s lists no vendor device group %s", h.Name, wish.Group)
 	case len(slices.Compact(slices.Clone(profiles))) != 1:
-		b.Refuse(ref, checkVGPU, "name a group of vGPUs with one profile, or add this one in the vSphere Client", "the vendor device group %s does not consist of vGPUs with one profile", wish.Group)
+		b.Refuse(ref, checkVGPU, "name a group of vGPUs with one profile, or add this one in the vSphere Client",
+			"the vendor device group %s does not consist of vGPUs with one profile", wish.Group)
 	case i >= 0:
-		b.Refuse(ref, checkVGPU, "remove it from the VM first", "has the vGPU %s, which is not in the vendor device group %s", v.Devices[i].Profile, wish.Group)
+		b.Refuse(ref, checkVGPU, "remove it from the VM first", "has the vGPU %s, which is not in the vendor device group %s",
+			v.Devices[i].Profile, wish.Group)
 	default:
 		v.Group, wish.Profile, wish.Count = wish.Group, profiles[0], len(profiles)
 		return true
@@ -163,8 +173,10 @@ func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) {
 	if len(left) == 0 {
 		return
 	}
-	b.Object(backends.VMRef(v.Name), checkVGPU, "ask for fewer, name another profile, free a GPU, or set GPUs to mixed size (vSphere 8.0 U3: host, Configure, Hardware, Graphics)",
-		"%s has no room for %d of %d vGPUs that are asked for there (%s): %d GPUs serve for vGPUs, %s. %s", h.Name, len(left), len(asked), left[0], len(gpus),
+	b.Object(backends.VMRef(v.Name), checkVGPU,
+		"ask for fewer, name another profile, free a GPU, or set GPUs to mixed size (vSphere 8.0 U3: host, Configure, Hardware, Graphics)",
+		"%s has no room for %d of %d vGPUs that are asked for there (%s): %d GPUs serve for vGPUs, %s. %s", h.Name, len(left), len(asked),
+		left[0], len(gpus),
 		cmp.Or(strings.Join(used, ", "), "and no other VM runs with one"), sizing.SameSize)
 }
 
@@ -185,7 +197,8 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 		}
 		unread := backends.Unknown(h.Manager)
 		return []plan.Change{
-			{Setting: set, From: unread, To: backends.ValueOf(spec), After: append([]string{h.Manager}, h.Reboots[0]), Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"},
+			{Setting: set, From: unread, To: backends.ValueOf(spec), After: append([]string{h.Manager}, h.Reboots[0]),
+				Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"},
 			{Setting: live, From: unread, To: backends.ValueOf(true), State: true, After: []string{set.ID()},
 				Why: "checked after the last reboot: without a running vGPU Manager the GPUs stay of type Basic"},
 		}, true
@@ -200,10 +213,12 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	for id := range spec.Devices {
 		spec.Devices[id] = backends.SharedDirect
 	}
-	out = append(out, plan.Change{Setting: set, From: from, To: backends.ValueOf(spec), Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"})
+	out = append(out, plan.Change{Setting: set, From: from, To: backends.ValueOf(spec),
+		Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"})
 	if reboot = !h.ServesVGPUs(); reboot {
-		out = append(out, plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: []string{set.ID()},
-			Why: "checked after the reboot: without a running vGPU Manager the GPUs stay of type Basic"})
+		out = append(out, plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true,
+			After: []string{set.ID()},
+			Why:   "checked after the reboot: without a running vGPU Manager the GPUs stay of type Basic"})
 	}
 	return out, reboot
 }
@@ -223,10 +238,14 @@ func (b *builder) reachVGPU(h *draft.Host, v *draft.VM, nic string) {
 	}
 	switch {
 	case len(near) == 0 && v.VM.VGPUs(v.VGPU) == 0:
-		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016", "move the card to another slot; with --skip HOST-GPU-ROOT-016 the vGPU is assigned anyway, and its data goes through host memory",
-			"no GPU of %s that can serve for a vGPU %s can reach the RDMA card at %s by peer-to-peer: %s", h.Name, v.VGPU, nic, cmp.Or(strings.Join(far, ", "), "there is none"))
+		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016",
+			"move the card to another slot; with --skip HOST-GPU-ROOT-016 the vGPU is assigned anyway, and its data goes through host memory",
+			"no GPU of %s that can serve for a vGPU %s can reach the RDMA card at %s by peer-to-peer: %s", h.Name, v.VGPU, nic,
+			cmp.Or(strings.Join(far, ", "), "there is none"))
 	case len(far) > 0:
-		b.NoteEach(v.Name, "ESXi chooses the GPU of [its|their] vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
-			"it is not set here", strings.Join(near, ", "), nic, strings.Join(far, ", "))
+		b.NoteEach(v.Name,
+			"ESXi chooses the GPU of [its|their] vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card "+
+				"(vSphere 8) holds them together; "+
+				"it is not set here", strings.Join(near, ", "), nic, strings.Join(far, ", "))
 	}
 }

@@ -22,8 +22,9 @@ func TestHostListsNoProfiles(t *testing.T) {
 		refused string
 		note    string
 	}{
-		"Shared Direct is not active":      {vibs: manager, active: "shared", note: "lists no vGPU profile yet"},
-		"Shared Direct is active":          {vibs: manager, active: backends.SharedDirect, refused: "NVD-AIE_ESXi_8.0.0_Driver 570.133.10 is installed"},
+		"Shared Direct is not active": {vibs: manager, active: "shared", note: "lists no vGPU profile yet"},
+		"Shared Direct is active": {vibs: manager, active: backends.SharedDirect,
+			refused: "NVD-AIE_ESXi_8.0.0_Driver 570.133.10 is installed"},
 		"the vGPU Manager is missing":      {vibs: backends.FactOf(map[string]backends.VIB{}), active: "basic", refused: "is not installed"},
 		"the list of VIBs was not read":    {active: "basic", refused: "was not read"},
 		"it was not read, but it is known": {active: "basic", skip: []string{"HOST-GPU-GFX-018"}, note: "HOST-GPU-GFX-018 skipped"},
@@ -62,7 +63,8 @@ func TestHostListsNoProfiles(t *testing.T) {
 // GPU Client Licensing User Guide).
 func TestGuestsServeTheirVGPU(t *testing.T) {
 	licensed := func(status string) *backends.NVIDIA {
-		return &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true), Devices: []backends.GuestGPU{{Name: "GRID A100D-80C", VGPU: true, License: status}}}
+		return &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true),
+			Devices: []backends.GuestGPU{{Name: "GRID A100D-80C", VGPU: true, License: status}}}
 	}
 	for name, c := range map[string]struct {
 		guest   *backends.NVIDIA
@@ -70,24 +72,27 @@ func TestGuestsServeTheirVGPU(t *testing.T) {
 		skip    string
 		refused string
 	}{
-		"licensed":              {guest: licensed("Licensed (Expiry: 2027-1-31 11:32:22 GMT)")},
-		"in its first minutes":  {guest: licensed("Unlicensed (Unrestricted)")},
-		"not licensed":          {guest: licensed("Unlicensed (Restricted)"), refused: "GST-VGPULIC-038"},
-		"accepted":              {guest: licensed("Unlicensed (Restricted)"), skip: "GST-VGPULIC-038"},
-		"no vGPU and no token":  {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true), NoToken: true}, refused: "GST-VGPULIC-038"},
+		"licensed":             {guest: licensed("Licensed (Expiry: 2027-1-31 11:32:22 GMT)")},
+		"in its first minutes": {guest: licensed("Unlicensed (Unrestricted)")},
+		"not licensed":         {guest: licensed("Unlicensed (Restricted)"), refused: "GST-VGPULIC-038"},
+		"accepted":             {guest: licensed("Unlicensed (Restricted)"), skip: "GST-VGPULIC-038"},
+		"no vGPU and no token": {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true), NoToken: true},
+			refused: "GST-VGPULIC-038"},
 		"the token is not read": {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(true)}},
-		"a driver for GPUs":     {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(false), NoToken: true}, refused: "GST-VGPUDRV-041"},
-		"which is not read":     {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}},
-		"no driver":             {refused: "GST-NVSMI-027"},
-		"gets one for GPUs":     {driver: "nvidia-headless-570-server-open", refused: "GST-VGPUDRV-041"},
-		"gets the right one":    {driver: "nvidia-linux-grid-570"},
-		"gets an unknown one":   {driver: "corp-gpu-guest"},
-		".run for GPUs":         {driver: "/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", refused: "GST-VGPUDRV-041"},
+		"a driver for GPUs": {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true, VGPUDriver: is(false), NoToken: true},
+			refused: "GST-VGPUDRV-041"},
+		"which is not read":   {guest: &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}},
+		"no driver":           {refused: "GST-NVSMI-027"},
+		"gets one for GPUs":   {driver: "nvidia-headless-570-server-open", refused: "GST-VGPUDRV-041"},
+		"gets the right one":  {driver: "nvidia-linux-grid-570"},
+		"gets an unknown one": {driver: "corp-gpu-guest"},
+		".run for GPUs":       {driver: "/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", refused: "GST-VGPUDRV-041"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newGPUs(1)
 			h := &inv.Hosts[0]
-			h.System, h.GraphicsType, h.GPUs[0].Graphics, h.Profiles = &backends.HostSystem{}, backends.SharedDirect, backends.SharedDirect, []string{"grid_a100d-80c"}
+			h.System, h.GraphicsType, h.GPUs[0].Graphics, h.Profiles = &backends.HostSystem{}, backends.SharedDirect, backends.SharedDirect,
+				[]string{"grid_a100d-80c"}
 			a := gpuAnswers(inv)
 			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-80c"}}
 			if inv.Guests[0].NVIDIA = c.guest; c.driver != "" {
@@ -148,12 +153,14 @@ func TestVGPUsOfOtherVMsAreCounted(t *testing.T) {
 			}
 			a := gpuAnswers(inv)
 			for _, vm := range []string{"ai-01", "ai-02"} {
-				inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: h.Name, Power: c.power, Devices: []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100d-10c"}}})
+				inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: h.Name, Power: c.power,
+					Devices: []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100d-10c"}}})
 			}
 			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-40c"}}
 			_, err := recipe.Build(a, inv, plan.Options{})
 			text := fmt.Sprint(err) // the host cannot reboot beside the other VMs, which is refused in each case
-			if room := strings.Contains(text, "no room for 1 of 1 vGPUs"); room != c.refused || room && !strings.Contains(text, "0000:af:00.0 has grid_a100d-10c of ai-02") {
+			if room := strings.Contains(text, "no room for 1 of 1 vGPUs"); room != c.refused ||
+				room && !strings.Contains(text, "0000:af:00.0 has grid_a100d-10c of ai-02") {
 				t.Errorf("%v, want refused: %v", err, c.refused)
 			}
 		})

@@ -41,7 +41,8 @@ func (b *builder) cards() {
 		on := b.vmsOn(h)
 		if len(on) > 1 {
 			names := backends.Each(on, func(v *draft.VM) string { return v.Name })
-			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or remove all but one from vms",
+			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014",
+				"set gpudirect.nic to sriov, so that each gets a VF, or remove all but one from vms",
 				"%s are on it, but a whole card can be assigned to one VM only", strings.Join(names, " and "))
 			continue
 		}
@@ -83,7 +84,8 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 	h.SetPort(0, 1, nic)
 	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, nic.PCI) })
 	if i < 0 {
-		b.Refuse(backends.HostRef(h.Name), "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s is not in the host's list of PCI devices", nic.Device, nic.PCI)
+		b.Refuse(backends.HostRef(h.Name), "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card",
+			"%s at %s is not in the host's list of PCI devices", nic.Device, nic.PCI)
 		return nil
 	}
 	return &cards[i]
@@ -95,7 +97,8 @@ func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
 		return false
 	}
 	b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "name another card by nic.device",
-		"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) shows that, and vSphere does not report it", pci, h.Baseboard)
+		"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) shows that, and vSphere does "+
+			"not report it", pci, h.Baseboard)
 	return true
 }
 
@@ -200,7 +203,8 @@ func (b *builder) passThrough(h *draft.Host) {
 	for _, d := range all {
 		switch {
 		case !d.capable && !d.enabled:
-			b.Refuse(ref, "HOST-IOMMU-005", "switch VT-d (AMD: IOMMU) on in the BIOS; if it is already on, this slot or card cannot be passed through",
+			b.Refuse(ref, "HOST-IOMMU-005",
+				"switch VT-d (AMD: IOMMU) on in the BIOS; if it is already on, this slot or card cannot be passed through",
 				"the %s at %s cannot be passed through", d.what, d.pci)
 			return
 		case !b.groupFree(h, d):
@@ -220,7 +224,8 @@ func (b *builder) passThrough(h *draft.Host) {
 	}
 	reboot := ""
 	if len(why) > 0 {
-		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), From: plan.HostFound(h.InMaintenance), Effect: plan.HostReboot}
+		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), From: plan.HostFound(h.InMaintenance),
+			Effect: plan.HostReboot}
 		if n := len(h.Reboots); n > 0 { // the last reboot for the VFs serves both
 			reboot = h.Reboots[n-1]
 			b.Brackets[reboot].Why += "; " + br.Why
@@ -280,7 +285,8 @@ func (b *builder) groupFree(h *draft.Host, d device) bool {
 				use = n.Device + ", which " + why
 			}
 		}
-		if i := slices.IndexFunc(h.PCI, func(p backends.PCIDevice) bool { return p.Address == other }); use == "" && i >= 0 && strings.HasPrefix(h.PCI[i].Class, "01") {
+		if i := slices.IndexFunc(h.PCI, func(p backends.PCIDevice) bool { return p.Address == other }); use == "" && i >= 0 &&
+			strings.HasPrefix(h.PCI[i].Class, "01") {
 			use = "a storage controller (" + cmp.Or(h.PCI[i].Name, h.PCI[i].Class) + ")"
 		}
 		if v := b.owner(h, other); use == "" && v != nil && b.ByVM[v.Name] == nil {

@@ -57,18 +57,23 @@ func TestGPUDirectPlan(t *testing.T) {
 	inv := newGPUs(1)
 	p := mustBuild(t, gpuAnswers(inv), inv, plan.Options{})
 	for id, want := range map[string]any{
-		vmChange("vm-01", backends.KindExtra, recipe.KeyUse64):                                                         "TRUE",
-		vmChange("vm-01", backends.KindExtra, recipe.KeySize64):                                                        "512",
-		vmChange("vm-01", backends.KindExtra, recipe.KeyP2P):                                                           "TRUE",
-		vmChange("vm-01", backends.KindExtra, recipe.KeyACS):                                                           "TRUE",
-		vmChange("vm-01", backends.KindMemory, ""):                                                                     backends.MemorySpec{Locked: true, ReservationMB: 16384},
-		vmChange("vm-01", backends.KindDevice, portCX5):                                                                backends.DeviceSpec{Backing: "fixed", Vendor: "15b3", Device: "1017"},
-		vmChange("vm-01", backends.KindDevice, nearGPU):                                                                backends.DeviceSpec{Backing: "fixed", Vendor: "10de", Device: "20b5"},
-		vmChange("vm-01", backends.KindDevice, farGPU):                                                                 backends.DeviceSpec{Backing: "fixed", Vendor: "10de", Device: "20b5"},
-		hostChange("esx-01", backends.KindPassthrough, portCX5):                                                        true,
-		hostChange("esx-01", backends.KindPassthrough, nearGPU):                                                        true,
-		hostChange("esx-01", backends.KindActivePassthrough, farGPU):                                                   true,
-		backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: backends.WholeHCA}.ID(): backends.AddressSpec{CIDR: "192.168.50.10/24", MTU: 9000},
+		vmChange("vm-01", backends.KindExtra, recipe.KeyUse64):  "TRUE",
+		vmChange("vm-01", backends.KindExtra, recipe.KeySize64): "512",
+		vmChange("vm-01", backends.KindExtra, recipe.KeyP2P):    "TRUE",
+		vmChange("vm-01", backends.KindExtra, recipe.KeyACS):    "TRUE",
+		vmChange("vm-01", backends.KindMemory, ""): backends.MemorySpec{
+			Locked: true, ReservationMB: 16384},
+		vmChange("vm-01", backends.KindDevice, portCX5): backends.DeviceSpec{
+			Backing: "fixed", Vendor: "15b3", Device: "1017"},
+		vmChange("vm-01", backends.KindDevice, nearGPU): backends.DeviceSpec{
+			Backing: "fixed", Vendor: "10de", Device: "20b5"},
+		vmChange("vm-01", backends.KindDevice, farGPU): backends.DeviceSpec{
+			Backing: "fixed", Vendor: "10de", Device: "20b5"},
+		hostChange("esx-01", backends.KindPassthrough, portCX5):      true,
+		hostChange("esx-01", backends.KindPassthrough, nearGPU):      true,
+		hostChange("esx-01", backends.KindActivePassthrough, farGPU): true,
+		backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: backends.WholeHCA}.ID(): backends.AddressSpec{
+			CIDR: "192.168.50.10/24", MTU: 9000},
 	} {
 		c := p.Change(id)
 		if c == nil {
@@ -78,7 +83,9 @@ func TestGPUDirectPlan(t *testing.T) {
 		if c.To != backends.ValueOf(want) {
 			t.Errorf("%s: to %s, want %v", id, c.To, want)
 		}
-		if c.Kind == backends.KindDevice && (!slices.Contains(c.Disrupts, plan.NoVMotion) || !slices.Contains(c.Disrupts, plan.NoSuspend) || !slices.Contains(c.Disrupts, plan.NoHA)) {
+		if c.Kind == backends.KindDevice &&
+			(!slices.Contains(c.Disrupts, plan.NoVMotion) || !slices.Contains(c.Disrupts, plan.NoSuspend) ||
+				!slices.Contains(c.Disrupts, plan.NoHA)) {
 			t.Errorf("%s does not say what is lost: %v", id, c.Disrupts)
 		}
 	}
@@ -94,7 +101,8 @@ func TestGPUDirectPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{plan.OpenID("vm/vm-01/vm-power"), plan.OpenID("host/esx-01/host-reboot"), hostChange("esx-01", backends.KindPassthrough, portCX5), "host/esx-01/host-reboot",
+	want := []string{plan.OpenID("vm/vm-01/vm-power"), plan.OpenID("host/esx-01/host-reboot"),
+		hostChange("esx-01", backends.KindPassthrough, portCX5), "host/esx-01/host-reboot",
 		hostChange("esx-01", backends.KindActivePassthrough, portCX5), vmChange("vm-01", backends.KindDevice, portCX5), "vm/vm-01/vm-power"}
 	at := -1
 	for _, id := range want {
@@ -159,10 +167,13 @@ func TestGPUDirectRefusals(t *testing.T) {
 		edit        func(*backends.Inventory, *answers.Answers)
 		check, want string
 	}{
-		"KB 323402: the guide's size for 80 GB cards": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.MMIO = "guide" }, "VM-MMIO-SIZE-024", "512 GB is the least"},
-		"too small a number":                          {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.MMIO = "128" }, "VM-MMIO-SIZE-024", "too small"},
-		"rules 1.3: a guest installed with BIOS":      {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Firmware = "bios" }, "VM-FIRMWARE-022", "BIOS firmware"},
-		"snapshots":                                   {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Snapshots = 2 }, "VM-SNAP-005", "2 snapshots"},
+		"KB 323402: the guide's size for 80 GB cards": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.MMIO = "guide" },
+			"VM-MMIO-SIZE-024", "512 GB is the least"},
+		"too small a number": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.MMIO = "128" },
+			"VM-MMIO-SIZE-024", "too small"},
+		"rules 1.3: a guest installed with BIOS": {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Firmware = "bios" },
+			"VM-FIRMWARE-022", "BIOS firmware"},
+		"snapshots": {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Snapshots = 2 }, "VM-SNAP-005", "2 snapshots"},
 		"a vGPU (RDG Kubernetes with vGPU and PVRDMA)": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.VMs[0].Devices = []backends.AssignedDevice{{Backing: "vgpu", Profile: "grid_a100-40c"}}
 		}, "HOST-GPU-GFX-018", "grid_a100-40c"},
@@ -184,7 +195,8 @@ func TestGPUDirectRefusals(t *testing.T) {
 		}, "HOST-PT-FREE-014", "belongs to vm-09 (powered on"},
 		"the card belongs to another VM": {func(inv *backends.Inventory, _ *answers.Answers) {
 			other := newVM(9, "esx-01")
-			other.Path, other.Power, other.Devices = "/DC/vm/Rendering/vm-09", "poweredOff", []backends.AssignedDevice{{PCI: portCX5, Backing: "fixed"}}
+			other.Path, other.Power, other.Devices = "/DC/vm/Rendering/vm-09", "poweredOff",
+				[]backends.AssignedDevice{{PCI: portCX5, Backing: "fixed"}}
 			inv.VMs = append(inv.VMs, other)
 			inv.Hosts[0].NICs = slices.DeleteFunc(inv.Hosts[0].NICs, func(n backends.NIC) bool { return n.PCI == portCX5 })
 		}, "HOST-PT-FREE-014", "the RDMA card at 0000:3b:00.0 belongs to vm-09 (powered off, in /DC/vm/Rendering)"},
@@ -201,7 +213,8 @@ func TestGPUDirectRefusals(t *testing.T) {
 			inv.VMs = append(inv.VMs, newVM(2, "esx-01"))
 			*a = *gpuAnswers(inv)
 		}, "HOST-PT-FREE-014", "one VM"},
-		"the card is on a switch": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Switch = "RDMA-DVS" }, "HOST-PNIC-USED-012", "uplink of RDMA-DVS"},
+		"the card is on a switch": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Switch = "RDMA-DVS" },
+			"HOST-PNIC-USED-012", "uplink of RDMA-DVS"},
 		"an unknown GPU": {func(inv *backends.Inventory, _ *answers.Answers) {
 			g := &inv.Hosts[0].GPUs[0]
 			g.Device, g.MemoryMB = "ffff", 0
@@ -242,7 +255,8 @@ func TestDynamicDevicesAfterAnUpgrade(t *testing.T) {
 		a := gpuAnswers(inv)
 		a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{nearGPU}}}
 		a.GPUDirect.Backing, inv.VMs[0].Hardware, a.VMs[0].Hardware = "dynamic", 15, wish
-		if c := mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindHardware, "")); c == nil || c.To != backends.ValueOf(want) {
+		if c := mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindHardware, "")); c == nil ||
+			c.To != backends.ValueOf(want) {
 			t.Errorf("%s: %+v", wish, c)
 		}
 	}
@@ -291,7 +305,8 @@ func TestGPUDirectForcedWindow(t *testing.T) {
 // Existing keys keep their spelling; values in quotes, as a guide has them, are cleaned; a larger window stays.
 func TestGPUDirectKeys(t *testing.T) {
 	inv := newGPUs(1)
-	inv.VMs[0].Extra = map[string]string{"pciPassthru.relaxACSforP2P": `"TRUE"`, "pciPassthru.64bitMMIOSizeGB": "1024", "pciPassthru.use64bitMMIO": "true", "pciPassthru.allowP2P": "“TRUE”"}
+	inv.VMs[0].Extra = map[string]string{"pciPassthru.relaxACSforP2P": `"TRUE"`, "pciPassthru.64bitMMIOSizeGB": "1024",
+		"pciPassthru.use64bitMMIO": "true", "pciPassthru.allowP2P": "“TRUE”"}
 	a := gpuAnswers(inv)
 	p := mustBuild(t, a, inv, plan.Options{})
 	var got []string
@@ -319,7 +334,8 @@ func TestGPUDirectSmallBARs(t *testing.T) {
 	}
 	inv.VMs[0].Firmware = "bios"
 	p := mustBuild(t, gpuAnswers(inv), inv, plan.Options{})
-	if p.Change(vmChange("vm-01", backends.KindExtra, recipe.KeySize64)) != nil || p.Change(vmChange("vm-01", backends.KindExtra, recipe.KeyP2P)) == nil {
+	if p.Change(vmChange("vm-01", backends.KindExtra, recipe.KeySize64)) != nil ||
+		p.Change(vmChange("vm-01", backends.KindExtra, recipe.KeyP2P)) == nil {
 		t.Error("T4s need peer-to-peer keys and no window")
 	}
 }

@@ -33,7 +33,8 @@ func TestAdapterThatVCenterDoesNotList(t *testing.T) {
 			inv := newInventory(2)
 			v := &inv.VMs[0]
 			if v.GuestID, v.GuestAdapters = "otherLinux64Guest", c.listed; c.has {
-				v.Adapters = append(v.Adapters, backends.Adapter{Label: "Network adapter 2", Type: "pvrdma", MAC: "00:50:56:00:00:99", PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
+				v.Adapters = append(v.Adapters, backends.Adapter{Label: "Network adapter 2", Type: "pvrdma", MAC: "00:50:56:00:00:99",
+					PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
 			}
 			a := newAnswers(inv)
 			if c.old {

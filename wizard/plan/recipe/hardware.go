@@ -28,7 +28,8 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	switch v.Wish.Hardware {
 	case answers.HardwareKeep, "":
 		if v.Hardware < need {
-			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Set hardware: upgrade for this VM in the answers (to vmx-%d, which cannot be undone), or upgrade it in vCenter.", need),
+			b.Refuse(ref, "VM-HWVER-002",
+				fmt.Sprintf("Set hardware: upgrade for this VM in the answers (to vmx-%d, which cannot be undone), or upgrade it in vCenter.", need),
 				"has hardware version vmx-%d; PVRDMA with %s needs vmx-%d or later (KB 328676)", v.Hardware, b.Answers.PVRDMA.Protocol, need)
 		}
 		return v.Hardware, ""
@@ -39,7 +40,8 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	default:
 		if to < v.Hardware || to < need {
 			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Name version %d or later, or write keep or upgrade.", max(need, v.Hardware)),
-				"cannot get hardware version vmx-%d: it has vmx-%d, and a version cannot be lowered; the mode needs vmx-%d or later", to, v.Hardware, max(need, 4))
+				"cannot get hardware version vmx-%d: it has vmx-%d, and a version cannot be lowered; the mode needs vmx-%d or later", to, v.Hardware,
+				max(need, 4))
 			return v.Hardware, ""
 		}
 		if to > need {
@@ -58,7 +60,9 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 
 // pvrdmaLacks returns what PVRDMA does not support on a hardware version.
 func pvrdmaLacks(version int) string {
-	peers := fmt.Sprintf("its peers must be PVRDMA VMs: native endpoints (bare-metal peers) need vmx-%d and ESXi 7.0 Update 1 (vms[].hardware: %[1]d)", sizing.HardwareNativeEndpoints)
+	peers := fmt.Sprintf(
+		"its peers must be PVRDMA VMs: native endpoints (bare-metal peers) need vmx-%d and ESXi 7.0 Update 1 (vms[].hardware: %[1]d)",
+		sizing.HardwareNativeEndpoints)
 	if version >= sizing.HardwareNamespaces {
 		return fmt.Sprintf("on vmx-%d %s", version, peers)
 	}
@@ -100,8 +104,10 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 		}
 	}
 	if why != "" {
-		b.Object(backends.VMRef(v.Name), "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or keep the names yourself and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
-			"would be upgraded to vmx-%d, which moves PCI devices of VMs with EFI firmware to new slots; the names of its guest's interfaces cannot be kept: %s (KB 407595)", to, why)
+		b.Object(backends.VMRef(v.Name), "VM-HWVER-SLOT-004",
+			fmt.Sprintf("Name a version below %d, or keep the names yourself and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
+			"would be upgraded to vmx-%d, which moves PCI devices of VMs with EFI firmware to new slots; the names of its guest's interfaces "+
+				"cannot be kept: %s (KB 407595)", to, why)
 		return nil
 	}
 	for _, i := range pinned {

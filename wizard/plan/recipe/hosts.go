@@ -81,11 +81,13 @@ func (b *builder) noHost(away []string) {
 		for i, name := range away {
 			away[i] = name + " (" + b.Inventory.Host(name).State + ")"
 		}
-		b.Refuse(where, "CL-HOSTS-001", "reconnect the hosts in vCenter", "vCenter is not connected to any of its hosts: %s%s", strings.Join(away, ", "), more)
+		b.Refuse(where, "CL-HOSTS-001", "reconnect the hosts in vCenter", "vCenter is not connected to any of its hosts: %s%s",
+			strings.Join(away, ", "), more)
 	case b.Inventory.VCenter.NoHosts != "":
 		b.Refuse(where, "CL-HOSTS-001", backends.HintNoHosts, "no host was found: %s", b.Inventory.VCenter.NoHosts)
 	default:
-		b.Refuse(where, "CL-HOSTS-001", "check hosts.datacenter and hosts.cluster in the answers, or give the account the role Read-only there, with propagation",
+		b.Refuse(where, "CL-HOSTS-001",
+			"check hosts.datacenter and hosts.cluster in the answers, or give the account the role Read-only there, with propagation",
 			"there is no host, or the account %s cannot see any", b.Inventory.VCenter.User)
 	}
 }
@@ -110,7 +112,8 @@ func (b *builder) named(name string) *backends.Host {
 	h, ref := b.Inventory.Host(name), backends.HostRef(name)
 	switch {
 	case h == nil:
-		b.Refuse(ref, "HOST-CONN-001", nearName(name, b.Inventory.Hosts, func(h backends.Host) string { return h.Name }, "name"), "no such host in the inventory")
+		b.Refuse(ref, "HOST-CONN-001", nearName(name, b.Inventory.Hosts, func(h backends.Host) string { return h.Name }, "name"),
+			"no such host in the inventory")
 		return nil
 	case !b.inScope(h):
 		b.Refuse(ref, "", "correct hosts.datacenter or hosts.cluster, or take the host out of hosts.names",
@@ -145,7 +148,8 @@ func (b *builder) oneDatacenter() {
 	}
 	if len(dcs) > 1 {
 		b.Refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName("", "")}, "VC-DC-005",
-			"name one as hosts.datacenter; a distributed switch cannot span datacenters", "the hosts are in several datacenters: %s", strings.Join(dcs, ", "))
+			"name one as hosts.datacenter; a distributed switch cannot span datacenters", "the hosts are in several datacenters: %s",
+			strings.Join(dcs, ", "))
 	}
 }
 
@@ -171,6 +175,7 @@ func (b *builder) hostState(h *draft.Host) {
 		b.NoteEach(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)
 	}
 	if b.Answers.Mode != answers.PVRDMA && b.Inventory.UnsupportedBaselines(h.Host) {
-		b.NoteEach(h.Name, "%s; move [it|them] to an image, which must then hold the drivers and tools that mode %s needs", backends.DeadBaselines, b.Answers.Mode)
+		b.NoteEach(h.Name, "%s; move [it|them] to an image, which must then hold the drivers and tools that mode %s needs",
+			backends.DeadBaselines, b.Answers.Mode)
 	}
 }

@@ -16,11 +16,13 @@ const toolsRelease = "4.28.0.92-1OEM.801.0.0.21495797"
 // imaged makes the cluster one that is managed with an image, with the tools in one of vCenter's depots.
 func imaged(inv *backends.Inventory) *backends.ClusterImage {
 	img := &backends.ClusterImage{Components: map[string]string{}, Power: "DO_NOT_CHANGE_VMS_POWER_STATE",
-		Offered: map[string][]string{"Mellanox-MFT-Tools": {toolsRelease}, "Mellanox-NATIVE-NMST": {toolsRelease, "4.20.0.1-1OEM.801.0.0.21495797"}}}
+		Offered: map[string][]string{"Mellanox-MFT-Tools": {toolsRelease},
+			"Mellanox-NATIVE-NMST": {toolsRelease, "4.20.0.1-1OEM.801.0.0.21495797"}}}
 	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, DRS: true, DRSMode: "fullyAutomated", Image: img}}
 	for i := range inv.Hosts {
 		h := &inv.Hosts[i]
-		h.ManagedBy, h.System.Offers, h.System.Components = []string{backends.ImageManaged}, nil, backends.FactOf(map[string]string{"ESXi": "8.0.3"})
+		h.ManagedBy, h.System.Offers, h.System.Components = []string{backends.ImageManaged}, nil,
+			backends.FactOf(map[string]string{"ESXi": "8.0.3"})
 	}
 	return img
 }
@@ -50,7 +52,9 @@ func TestComponentsComeThroughTheImage(t *testing.T) {
 		}
 		for _, host := range []string{"esx-01", "esx-02"} {
 			c := find(p, "host/"+host+"/image-component/"+name)
-			if c == nil || !slices.Contains(c.After, "cluster/"+cluster+"/image-component/Mellanox-MFT-Tools") || !slices.Contains(c.After, "cluster/"+cluster+"/image-component/Mellanox-NATIVE-NMST") || !slices.Equal(c.Within, []string{"host/" + host + "/host-reboot"}) {
+			if c == nil || !slices.Contains(c.After, "cluster/"+cluster+"/image-component/Mellanox-MFT-Tools") ||
+				!slices.Contains(c.After, "cluster/"+cluster+"/image-component/Mellanox-NATIVE-NMST") ||
+				!slices.Equal(c.Within, []string{"host/" + host + "/host-reboot"}) {
 				t.Errorf("%s on %s: %+v", name, host, c)
 			}
 		}
@@ -93,7 +97,8 @@ func TestImageHasTheComponentsAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if find(p, "cluster/"+inv.Hosts[0].Cluster+"/image-component/Mellanox-MFT-Tools") != nil || find(p, "host/esx-01/image-component/Mellanox-MFT-Tools") == nil {
+	if find(p, "cluster/"+inv.Hosts[0].Cluster+"/image-component/Mellanox-MFT-Tools") != nil ||
+		find(p, "host/esx-01/image-component/Mellanox-MFT-Tools") == nil {
 		t.Errorf("%+v", p.Changes)
 	}
 }
@@ -136,7 +141,8 @@ func TestPackagesThatTheClusterCannotTake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if note := "esx-01, esx-02: " + want; !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, note) && strings.Contains(n, location) }) {
+		if note := "esx-01, esx-02: " + want; !slices.ContainsFunc(p.Notes,
+			func(n string) bool { return strings.HasPrefix(n, note) && strings.Contains(n, location) }) {
 			t.Errorf("want %q in %q", note, p.Notes)
 		}
 	}
@@ -147,18 +153,22 @@ func TestWhatForbidsTheImage(t *testing.T) {
 		edit func(*backends.ClusterImage, *answers.Answers)
 		want string
 	}{
-		"not read":         {func(i *backends.ClusterImage, _ *answers.Answers) { i.Error = "permission denied" }, "could not be read: permission denied"},
-		"nothing holds it": {func(i *backends.ClusterImage, _ *answers.Answers) { delete(i.Offered, "Mellanox-NATIVE-NMST") }, "neither the image nor a depot of vCenter has Mellanox-NATIVE-NMST"},
+		"not read": {func(i *backends.ClusterImage, _ *answers.Answers) { i.Error = "permission denied" },
+			"could not be read: permission denied"},
+		"nothing holds it": {func(i *backends.ClusterImage, _ *answers.Answers) { delete(i.Offered, "Mellanox-NATIVE-NMST") },
+			"neither the image nor a depot of vCenter has Mellanox-NATIVE-NMST"},
 		"another's draft": {func(i *backends.ClusterImage, _ *answers.Answers) {
 			i.Drafts = []backends.ImageDraft{{Owner: `CORP\maria`}}
 		}, `CORP\maria edits its image; that draft stays as it is`},
 		"our own draft with more": {func(i *backends.ClusterImage, _ *answers.Answers) {
 			i.Drafts = []backends.ImageDraft{{Owner: `CORP\admin`, Ours: true, Other: true}}
 		}, `CORP\admin edits its image; that draft stays as it is`},
-		"vendor add-on":    {func(i *backends.ClusterImage, _ *answers.Answers) { i.AddOn = "DEL-ESXi" }, "vendor add-on DEL-ESXi"},
-		"hardware support": {func(i *backends.ClusterImage, _ *answers.Answers) { i.Hardware = []string{"OEM HSM"} }, "hardware support manager OEM HSM"},
-		"VMs powered off":  {func(i *backends.ClusterImage, _ *answers.Answers) { i.Power = "POWER_OFF_VMS" }, "remediation would change the power state of VMs (POWER_OFF_VMS)"},
-		"Quick Boot":       {func(i *backends.ClusterImage, _ *answers.Answers) { i.QuickBoot = true }, "Quick Boot"},
+		"vendor add-on": {func(i *backends.ClusterImage, _ *answers.Answers) { i.AddOn = "DEL-ESXi" }, "vendor add-on DEL-ESXi"},
+		"hardware support": {func(i *backends.ClusterImage, _ *answers.Answers) { i.Hardware = []string{"OEM HSM"} },
+			"hardware support manager OEM HSM"},
+		"VMs powered off": {func(i *backends.ClusterImage, _ *answers.Answers) { i.Power = "POWER_OFF_VMS" },
+			"remediation would change the power state of VMs (POWER_OFF_VMS)"},
+		"Quick Boot": {func(i *backends.ClusterImage, _ *answers.Answers) { i.QuickBoot = true }, "Quick Boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newSRIOV(2)

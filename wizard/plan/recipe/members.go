@@ -22,7 +22,8 @@ func (r *rail) portGroup(sw *backends.Switch, name string) {
 		After:   []string{draft.SwitchID(r.want.Switch.Name)},
 		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA does not support NIC teaming",
 	}
-	want := backends.PortGroupSpec{Switch: r.want.Switch.Name, VLAN: r.want.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
+	want := backends.PortGroupSpec{Switch: r.want.Switch.Name, VLAN: r.want.Switch.VLAN, Binding: "earlyBinding",
+		Active: []string{backends.UplinkName(1)}}
 	if sw != nil && len(sw.Uplinks) > 0 {
 		want.Active = sw.Uplinks[:1]
 	}
@@ -104,7 +105,8 @@ func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 		From:    backends.Absent,
 		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{n.Device}}),
 		After:   []string{draft.SwitchID(r.want.Switch.Name)},
-		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA%s", n.Device, cmp.Or(n.RDMADevice, n.PCI), backends.Speed(n.SpeedMbps), n.Driver, r.label()),
+		Why: fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA%s", n.Device, cmp.Or(n.RDMADevice, n.PCI), backends.Speed(n.SpeedMbps),
+			n.Driver, r.label()),
 	}
 	if n.Hidden != "" {
 		id := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindActiveVFs, Name: n.PCI}.ID()
@@ -191,14 +193,18 @@ func (r *rail) plainMember(sw *backends.Switch, h *draft.Host, uplinks []*backen
 			r.Refuse(ref, "HOST-VMKNIC-EXIST-002", fmt.Sprintf("name one that it has: pvrdma.vmknic.names: {%s: vmk0}", h.Name),
 				"has no RDMA card and no free pNIC with link: a vmknic that is created there reaches no other host")
 		}
-		r.NoteEach(h.Name, "[has|have] no RDMA card and no free pNIC with link: [its|their] PVRDMA adapters reach only VMs on the same host, by copying memory (%s)", usingRDMA)
+		r.NoteEach(h.Name,
+			"[has|have] no RDMA card and no free pNIC with link: [its|their] PVRDMA adapters reach only VMs on the same host, by copying "+
+				"memory (%s)", usingRDMA)
 		r.joins(sw, h, nil, c)
 		return
 	}
 	n := uplinks[0]
 	c.To = backends.ValueOf(backends.MemberSpec{PNICs: []string{n.Device}})
-	c.Why = fmt.Sprintf("this host has no RDMA card; %s (%s, %s) connects its VMs to the others by TCP", n.Device, backends.Speed(n.SpeedMbps), n.Driver)
-	r.NoteEach(h.Name, "[has|have] no RDMA card: [its|their] PVRDMA adapters reach VMs on the same host by copying memory, and VMs on other hosts by TCP, "+
-		"which is slower than RDMA (%s); both are measured and not judged", usingRDMA)
+	c.Why = fmt.Sprintf("this host has no RDMA card; %s (%s, %s) connects its VMs to the others by TCP", n.Device, backends.Speed(n.SpeedMbps),
+		n.Driver)
+	r.NoteEach(h.Name,
+		"[has|have] no RDMA card: [its|their] PVRDMA adapters reach VMs on the same host by copying memory, and VMs on other hosts by TCP, "+
+			"which is slower than RDMA (%s); both are measured and not judged", usingRDMA)
 	r.joins(sw, h, n, c)
 }

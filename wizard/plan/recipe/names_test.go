@@ -29,10 +29,13 @@ func TestNamesAreKeptBeforeSlotsMove(t *testing.T) {
 		"not across 20": {func(inv *backends.Inventory) {
 			inv.VMs[0].Hardware = 17
 		}, 19, nil, false, ""},
-		"a name of the kernel": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, nil, false, "eth0 is a name that the kernel may also assign"},
-		"it is skipped":        {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, []string{"VM-HWVER-SLOT-004"}, false, ""},
-		"other MACs":           {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].MAC = "00:50:56:ff:ff:ff" }, 21, nil, false, "which is none of its adapters'"},
-		"no interface":         {func(inv *backends.Inventory) { inv.Guests[0].Interfaces = nil }, 21, nil, false, "it shows none"},
+		"a name of the kernel": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, nil, false,
+			"eth0 is a name that the kernel may also assign"},
+		"it is skipped": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, []string{"VM-HWVER-SLOT-004"}, false,
+			""},
+		"other MACs": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].MAC = "00:50:56:ff:ff:ff" }, 21, nil, false,
+			"which is none of its adapters'"},
+		"no interface": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces = nil }, 21, nil, false, "it shows none"},
 		"a VLAN on it": {func(inv *backends.Inventory) {
 			g := &inv.Guests[0]
 			g.Interfaces = append(g.Interfaces, backends.Interface{Name: "ens192.100", MAC: g.Interfaces[0].MAC, MTU: 1500, Up: true, Virtual: true})
@@ -41,7 +44,8 @@ func TestNamesAreKeptBeforeSlotsMove(t *testing.T) {
 			g := &inv.Guests[0]
 			g.Interfaces = append(g.Interfaces, backends.Interface{Name: "ens224", MAC: g.Interfaces[0].MAC, MTU: 1500, Up: true})
 		}, 21, nil, false, "ens192 and ens224 have one MAC"},
-		"off": {func(inv *backends.Inventory) { inv.VMs[0].Power = "poweredOff"; inv.Guests = inv.Guests[1:] }, 21, nil, false, "while the VM is off"},
+		"off": {func(inv *backends.Inventory) { inv.VMs[0].Power = "poweredOff"; inv.Guests = inv.Guests[1:] }, 21, nil, false,
+			"while the VM is off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)

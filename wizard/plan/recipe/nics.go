@@ -30,18 +30,21 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 	choice := backends.ChoosePNIC(h.Host, wish)
 	if choice.Chosen != nil {
 		if choice.Nearest.Unlisted {
-			r.NoteEach(h.Name, "%s has driver %s, which is not listed among those that support RoCE v2; the host reports RoCE for it, so it is used (unverified)",
+			r.NoteEach(h.Name,
+				"%s has driver %s, which is not listed among those that support RoCE v2; the host reports RoCE for it, so it is used (unverified)",
 				choice.Chosen.Device, choice.Chosen.Driver)
 		}
 		return choice.Chosen
 	}
 	if choice.Nearest == nil {
-		r.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all", "no pNIC matches%s: it has no pNIC", r.label())
+		r.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all",
+			"no pNIC matches%s: it has no pNIC", r.label())
 		return nil
 	}
 	near := choice.Nearest.Main()
 	if eligible := choice.Eligible(); len(eligible) > 1 && near.Check == "" {
-		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match%s: %s", r.label(), strings.Join(devices(eligible), ", "))
+		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match%s: %s", r.label(),
+			strings.Join(devices(eligible), ", "))
 		return nil
 	}
 	if near.Fault == backends.SwitchedOff {
@@ -51,11 +54,13 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 				names = append(names, v.NIC.Device+" ("+v.Why()+")")
 			}
 		}
-		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device", "several ports match%s, and the plan can change what each lacks: %s", r.label(), strings.Join(names, ", "))
+		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device", "several ports match%s, and the plan can change what each lacks: %s",
+			r.label(), strings.Join(names, ", "))
 		return nil
 	}
 	if n := choice.Nearest.NIC; len(choice.Eligible()) > 0 {
-		r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy+"; to take another pNIC, name it by nic.macs", "%s, the uplink of %s, %s", n.Device, n.Switch, near.Why)
+		r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy+"; to take another pNIC, name it by nic.macs", "%s, the uplink of %s, %s",
+			n.Device, n.Switch, near.Why)
 		return nil
 	}
 	var seen []string
@@ -100,14 +105,16 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s", n.Device, main.Why)
 			return nil, true
 		case !v.Eligible() && r.WholeCard():
-			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, main.Why)
+			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through",
+				n.Device, main.Why)
 			return nil, true
 		case n.Use.Opaque:
 			r.Refuse(backends.HostRef(h.Name), main.Check, "take it out of "+n.Switch+" in NSX Manager first",
 				"--force-nic %s: it %s; vCenter cannot remove it", n.Device, main.Why)
 			return nil, true
 		case lastOfManagement(h, n):
-			r.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, make sure that the host stays reachable over it, then try again",
+			r.Refuse(backends.HostRef(h.Name), main.Check,
+				"give "+n.Switch+" another uplink with link, make sure that the host stays reachable over it, then try again",
 				"--force-nic %s: it %s, where no other uplink has link: vCenter would lose the host", n.Device, main.Why)
 			return nil, true
 		case !v.Eligible():

@@ -39,13 +39,16 @@ func TestOFEDIsPlanned(t *testing.T) {
 	if needs == nil || c == nil {
 		t.Fatal("nothing is planned")
 	}
-	if want := backends.ValueOf(backends.OFEDSpec{Version: ofedVersion, Archive: ofedArchive}); c.From != backends.Absent || c.To != want || c.Irreversible != "" {
+	if want := backends.ValueOf(backends.OFEDSpec{Version: ofedVersion, Archive: ofedArchive}); c.From != backends.Absent || c.To != want ||
+		c.Irreversible != "" {
 		t.Errorf("from %s to %s, %s", c.From, c.To, c.Irreversible)
 	}
-	if got := strings.Join(decode[backends.PackageSpec](t, needs.To).Installed, " "); !strings.Contains(got, "linux-headers-5.15.0-100-generic") || !strings.Contains(got, " tk") || strings.Contains(got, "KERNEL") {
+	if got := strings.Join(decode[backends.PackageSpec](t, needs.To).Installed,
+		" "); !strings.Contains(got, "linux-headers-5.15.0-100-generic") || !strings.Contains(got, " tk") || strings.Contains(got, "KERNEL") {
 		t.Errorf("built with %s", got)
 	}
-	if !slices.Contains(c.After, needs.ID()) || !slices.Contains(c.Disrupts, plan.GuestNetwork) || !strings.Contains(c.Why, "rdma-core, perftest") {
+	if !slices.Contains(c.After, needs.ID()) || !slices.Contains(c.Disrupts, plan.GuestNetwork) ||
+		!strings.Contains(c.Why, "rdma-core, perftest") {
 		t.Errorf("%+v", c)
 	}
 	if p.Change(guestID("vm-01", backends.KindPackages, "rdma")) != nil {
@@ -58,7 +61,8 @@ func TestOFEDIsPlanned(t *testing.T) {
 			}
 		}
 	}
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "--force --add-kernel-support --without-fw-update") || !strings.Contains(notes, "openibd is restarted") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "--force --add-kernel-support --without-fw-update") ||
+		!strings.Contains(notes, "openibd is restarted") {
 		t.Errorf("its price is not told: %s", notes)
 	}
 	if _, err := p.Graph(); err != nil {
@@ -75,8 +79,9 @@ func TestOFEDThatIsThere(t *testing.T) {
 		"the same":             {func(g *backends.Guest) { g.MOFED = ofedVersion }, false, ""},
 		"the same, unfinished": {func(g *backends.Guest) { g.MOFED, g.OFEDUnfinished = ofedVersion, true }, true, ""},
 		"unfinished":           {func(g *backends.Guest) { g.OFEDUnfinished = true }, true, ""},
-		"an earlier one":       {func(g *backends.Guest) { g.MOFED = "MLNX_OFED_LINUX-5.8-1.1.2.1" }, true, "archive of MLNX_OFED_LINUX-5.8-1.1.2.1"},
-		"that of DOCA":         {func(g *backends.Guest) { g.MOFED = "OFED-internal-24.10-0.7.0" }, true, "OFED-internal-24.10-0.7.0"},
+		"an earlier one": {func(g *backends.Guest) { g.MOFED = "MLNX_OFED_LINUX-5.8-1.1.2.1" }, true,
+			"archive of MLNX_OFED_LINUX-5.8-1.1.2.1"},
+		"that of DOCA": {func(g *backends.Guest) { g.MOFED = "OFED-internal-24.10-0.7.0" }, true, "OFED-internal-24.10-0.7.0"},
 		"the same, and the archive is gone": {func(g *backends.Guest) {
 			g.MOFED, g.Archives = ofedVersion, map[string]bool{ofedArchive: false}
 		}, false, ""},
@@ -85,7 +90,8 @@ func TestOFEDThatIsThere(t *testing.T) {
 			a, inv := newOFED(c.edit)
 			p := mustBuild(t, a, inv, plan.Options{})
 			got := p.Change(guestID("vm-01", backends.KindOFED, ""))
-			if (got != nil) != c.change || got != nil && (got.Irreversible == "") != (c.irreversible == "") || got != nil && !strings.Contains(got.Irreversible, c.irreversible) {
+			if (got != nil) != c.change || got != nil && (got.Irreversible == "") != (c.irreversible == "") ||
+				got != nil && !strings.Contains(got.Irreversible, c.irreversible) {
 				t.Errorf("%+v", got)
 			}
 			if needs := p.Change(guestID("vm-01", backends.KindPackages, "ofed")); (needs != nil) != c.change {
@@ -101,11 +107,14 @@ func TestOFEDIsRefused(t *testing.T) {
 		says string
 		skip string // the check to skip in order to get it all the same
 	}{
-		"another system":  {func(g *backends.Guest) { g.OS, g.Version = "debian", "12" }, "no archive in guest.ofed is for its system: MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz: it is for rhel9.4, the guest is debian12", ""},
+		"another system": {func(g *backends.Guest) { g.OS, g.Version = "debian", "12" },
+			"no archive in guest.ofed is for its system: MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz: it is for rhel9.4, the guest is debian12",
+			""},
 		"another machine": {func(g *backends.Guest) { g.Arch = "aarch64" }, "it is for x86_64 machines, the guest is aarch64", ""},
 		"no archive":      {func(g *backends.Guest) { g.Archives = map[string]bool{ofedArchive: false} }, ofedArchive + " is not there", ""},
 		"Secure Boot":     {func(g *backends.Guest) { g.SecureBoot = is(true) }, "Secure Boot is on", "GST-SECBOOT-033"},
-		"a later one":     {func(g *backends.Guest) { g.MOFED = "MLNX_OFED_LINUX-24.10-2.1.8.0" }, "later than MLNX_OFED_LINUX-24.10-1.1.4.0", "GST-OFED-024"},
+		"a later one": {func(g *backends.Guest) { g.MOFED = "MLNX_OFED_LINUX-24.10-2.1.8.0" }, "later than MLNX_OFED_LINUX-24.10-1.1.4.0",
+			"GST-OFED-024"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, inv := newOFED(c.edit)
@@ -151,10 +160,12 @@ func TestOFEDBeforeTheGPUDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if driver := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")); driver == nil || !slices.Contains(driver.After, guestID("vm-01", backends.KindOFED, "")) {
+	if driver := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")); driver == nil ||
+		!slices.Contains(driver.After, guestID("vm-01", backends.KindOFED, "")) {
 		t.Errorf("%+v", driver)
 	}
-	if _, err := ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = false }); !strings.Contains(refusedText(err), "was installed before MLNX_OFED") {
+	if _, err := ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = false }); !strings.Contains(refusedText(err),
+		"was installed before MLNX_OFED") {
 		t.Errorf("%v", err)
 	}
 	p, err = ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = true })
@@ -174,9 +185,11 @@ func TestOFEDIsRolledBack(t *testing.T) {
 	})
 	target := backends.GuestRef("vm-01")
 	prior := func(kind backends.Kind, name string, was, is backends.Value) plan.Prior {
-		return plan.Prior{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: name}, From: was, To: is}, Prior: was, Found: is}
+		return plan.Prior{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: name}, From: was, To: is}, Prior: was,
+			Found: is}
 	}
-	none, tk := backends.ValueOf(backends.PackageSpec{Installed: []string{}}), backends.ValueOf(backends.PackageSpec{Installed: []string{"tk"}})
+	none, tk := backends.ValueOf(backends.PackageSpec{Installed: []string{}}),
+		backends.ValueOf(backends.PackageSpec{Installed: []string{"tk"}})
 	p, err := rollback.Build([]plan.Prior{
 		prior(backends.KindPackages, "ofed", none, tk),
 		prior(backends.KindOFED, "", backends.Absent, backends.ValueOf(backends.OFEDSpec{Version: ofedVersion, Archive: ofedArchive})),
@@ -186,7 +199,8 @@ func TestOFEDIsRolledBack(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	software, built := p.Change(guestID("vm-01", backends.KindOFED, "")), p.Change(guestID("vm-01", backends.KindPackages, "ofed"))
-	if !slices.Contains(software.After, guestID("vm-01", backends.KindMemlock, "")) || !slices.Contains(built.After, software.ID()) || slices.Contains(software.After, built.ID()) {
+	if !slices.Contains(software.After, guestID("vm-01", backends.KindMemlock, "")) || !slices.Contains(built.After, software.ID()) ||
+		slices.Contains(software.After, built.ID()) {
 		t.Errorf("after %q; what it was built with after %q", software.After, built.After)
 	}
 	if got := plan.Title(*software); got != "uninstall "+ofedVersion+" and restore the distribution's RDMA packages" {
@@ -202,7 +216,8 @@ func TestDOCAIsPlanned(t *testing.T) {
 	a.Guest.OFED = []string{file}
 	p := mustBuild(t, a, inv, plan.Options{})
 	c := p.Change(guestID("vm-01", backends.KindOFED, ""))
-	if c == nil || c.To != backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: file}) || plan.Title(*c) != "install DOCA-OFED-2.9.1-018000" {
+	if c == nil || c.To != backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: file}) ||
+		plan.Title(*c) != "install DOCA-OFED-2.9.1-018000" {
 		t.Errorf("%+v", c)
 	}
 	if again := p.Change(guestID("vm-02", backends.KindOFED, "")); again != nil {

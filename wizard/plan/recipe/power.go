@@ -40,8 +40,10 @@ func (b *builder) powerWaves() {
 	limit := b.Answers.Run.Power.Limit(len(b.Answers.VMs))
 	switch {
 	case limit > 0 && together > limit && b.Answers.Run.Power.MaxUnavailable > 0:
-		b.Refuse(backends.Ref{Type: backends.TypeCluster, Name: "run.power.max_unavailable"}, "", "Raise run.power.max_unavailable, or move VMs to other hosts first.",
-			"%d is too low: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit, together)
+		b.Refuse(backends.Ref{Type: backends.TypeCluster, Name: "run.power.max_unavailable"}, "",
+			"Raise run.power.max_unavailable, or move VMs to other hosts first.",
+			"%d is too low: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit,
+			together)
 	case limit == 0:
 		b.Note("all %d VMs may be off at a time, about %d minutes each (run.power.max_unavailable: all)", cycles, minutes)
 	default:
@@ -138,7 +140,8 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 	for _, v := range b.VMs {
 		id, there := b.Powered(v.VM)
 		setUp, cycled := slices.Contains(b.Options.Boots.SetUp, v.Name), slices.Contains(b.Options.Boots.Cycled, v.Name)
-		if !setUp && !addresses[v.Name] || !there && !cycled || slices.ContainsFunc(v.VM.IPs, func(ip string) bool { return slices.Contains(b.Options.Ourselves, ip) }) {
+		if !setUp && !addresses[v.Name] || !there && !cycled ||
+			slices.ContainsFunc(v.VM.IPs, func(ip string) bool { return slices.Contains(b.Options.Ourselves, ip) }) {
 			continue
 		}
 		waits := 0 // VMs of hosts that reboot later wait for those of the host before
@@ -160,8 +163,10 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 		return
 	}
 	guest := backends.GuestRef(first)
-	c := plan.Change{Setting: backends.Setting{Target: guest, Kind: backends.KindRestart}, From: backends.Absent, To: backends.ValueOf(true), State: true,
-		Why: "proves that a guest boots with its network as before, and with ours", Disrupts: []plan.Disruption{plan.GuestReboot}, After: changes[first]}
+	c := plan.Change{Setting: backends.Setting{Target: guest, Kind: backends.KindRestart}, From: backends.Absent, To: backends.ValueOf(true),
+		State: true,
+		Why:   "proves that a guest boots with its network as before, and with ours", Disrupts: []plan.Disruption{plan.GuestReboot},
+		After: changes[first]}
 	others := ""
 	for i := range b.Plan.Changes {
 		of := &b.Plan.Changes[i]
@@ -176,5 +181,6 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 			}
 		}
 	}
-	b.Note("the guest of %s is restarted once after its setup, and must come back with every interface as it was (run.power.canary_reboot)%s", first, others)
+	b.Note("the guest of %s is restarted once after its setup, and must come back with every interface as it was (run.power.canary_reboot)%s",
+		first, others)
 }

@@ -51,7 +51,8 @@ func TestPowerWaves(t *testing.T) {
 		} else if waits {
 			canary++
 		}
-		if slices.Contains(b.Apart, "db") != (b.Target.Name == "vm-01" || b.Target.Name == "vm-03" || b.Target.Name == "vm-05" || b.Target.Name == "vm-07") {
+		if slices.Contains(b.Apart, "db") != (b.Target.Name == "vm-01" || b.Target.Name == "vm-03" || b.Target.Name == "vm-05" ||
+			b.Target.Name == "vm-07") {
 			t.Errorf("%s is kept apart from %q", b.ID(), b.Apart)
 		}
 	}
@@ -59,9 +60,11 @@ func TestPowerWaves(t *testing.T) {
 		t.Errorf("%d VMs wait for the first one", canary)
 	}
 	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, Rules: []backends.DRSRule{
-		{Name: "pair", Kind: backends.RuleApart, VMs: []string{"vm-02", "vm-04"}}, {Name: "near", Kind: backends.RuleTogether, VMs: []string{"vm-06", "vm-08"}}}}}
+		{Name: "pair", Kind: backends.RuleApart, VMs: []string{"vm-02", "vm-04"}},
+		{Name: "near", Kind: backends.RuleTogether, VMs: []string{"vm-06", "vm-08"}}}}}
 	for _, b := range mustBuild(t, a, inv, plan.Options{}).Brackets {
-		if name := b.Target.Name; b.Kind == backends.BracketVMPower && slices.Contains(b.Apart, "DRS rule pair") != (name == "vm-02" || name == "vm-04") || slices.Contains(b.Apart, "DRS rule near") {
+		if name := b.Target.Name; b.Kind == backends.BracketVMPower &&
+			slices.Contains(b.Apart, "DRS rule pair") != (name == "vm-02" || name == "vm-04") || slices.Contains(b.Apart, "DRS rule near") {
 			t.Errorf("%s is kept apart from %q", b.ID(), b.Apart)
 		}
 	}
@@ -100,7 +103,8 @@ func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 	a := sriovAnswers(inv)
 	var first []plan.Refusal
 	for range 8 {
-		refused := slices.DeleteFunc(refusals(t, a, inv, plan.Options{}), func(r plan.Refusal) bool { return !strings.Contains(r.Why, "must not be off together") })
+		refused := slices.DeleteFunc(refusals(t, a, inv, plan.Options{}),
+			func(r plan.Refusal) bool { return !strings.Contains(r.Why, "must not be off together") })
 		if first == nil {
 			first = refused
 		}
@@ -108,7 +112,8 @@ func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 			t.Fatalf("refused with %+v, before with %+v", refused, first)
 		}
 	}
-	if slices.ContainsFunc(first, func(r plan.Refusal) bool { return strings.Contains(r.Why, "together with "+r.Target.Name+" ") }) || len(first) < 3 {
+	if slices.ContainsFunc(first, func(r plan.Refusal) bool { return strings.Contains(r.Why, "together with "+r.Target.Name+" ") }) ||
+		len(first) < 3 {
 		t.Errorf("refused with %+v", first)
 	}
 }
@@ -192,11 +197,13 @@ func TestRestartOfTheFirstGuest(t *testing.T) {
 				return
 			}
 			for _, c := range p.Changes {
-				own := c.Target.Name == test.want && (c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest) && c.Kind != backends.KindRestart
+				own := c.Target.Name == test.want && (c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest) &&
+					c.Kind != backends.KindRestart
 				if own != slices.Contains(restarts[0].After, c.ID()) {
 					t.Errorf("the restart is after %s: %t", c.ID(), !own)
 				}
-				alone := slices.ContainsFunc(p.Brackets, func(b plan.Bracket) bool { return b.Target.Name == test.want && slices.Contains(b.After, c.ID()) })
+				alone := slices.ContainsFunc(p.Brackets,
+					func(b plan.Bracket) bool { return b.Target.Name == test.want && slices.Contains(b.After, c.ID()) })
 				if later := c.Kind == backends.KindAddress && !own && !alone; later != slices.Contains(c.After, restarts[0].ID()) {
 					t.Errorf("%s is after the restart: %t", c.ID(), !later)
 				}

@@ -60,7 +60,8 @@ func (b *builder) vmknic(h *draft.Host) {
 		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "give it an address, or choose another", "its vmknic %s has no IP address", want)
 		return
 	case k.NetStack != "" && k.NetStack != "defaultTcpipStack":
-		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
+		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want,
+			k.NetStack)
 		return
 	case k.DHCP:
 		b.NoteEach(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
@@ -109,7 +110,8 @@ func (b *builder) firewall(h *draft.Host) {
 	if !r.AllIP {
 		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
 			b.Object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or allow all addresses",
-				"its ruleset %s allows %s only; not allowed: %s", plan.FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
+				"its ruleset %s allows %s only; not allowed: %s", plan.FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"),
+				strings.Join(shut, ", "))
 		}
 	}
 	b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
@@ -146,7 +148,8 @@ func (b *builder) vmkAddresses() {
 			continue
 		}
 		if other, twice := owner[k.IP]; twice {
-			b.Object(backends.HostRef(h.Name), "HOST-VMKNIC-DUP-004", "give each vmknic its own address", "its %s has the address %s of %s too", k.Device, k.IP, other)
+			b.Object(backends.HostRef(h.Name), "HOST-VMKNIC-DUP-004", "give each vmknic its own address", "its %s has the address %s of %s too",
+				k.Device, k.IP, other)
 		}
 		owner[k.IP] = h.Name
 		ip, err := netip.ParseAddr(k.IP)
@@ -215,7 +218,9 @@ func (b *builder) costs() {
 	if devices && b.Virtual() {
 		b.Note("a VM with a VF cannot be moved by vMotion or DRS, suspended or restarted by HA, and does not support snapshots or image backups")
 	} else if devices && !b.Answers.GPUs() {
-		b.Note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is not available while they are in use (unverified)")
+		b.Note(
+			"PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is not available " +
+				"while they are in use (unverified)")
 	}
 	if b.Answers.GPUs() {
 		b.gpuCosts()

@@ -90,17 +90,19 @@ func TestBarePlanHoldsEveryStepOfTheGuide(t *testing.T) {
 		t.Errorf("changes:\n%s", diff)
 	}
 	for id, value := range map[string]any{
-		"dvs/RDMA-DVS/switch":                 backends.SwitchSpec{Datacenter: "DC", Version: "8.0.3", Uplinks: 1, MTU: 9000, Discovery: "lldp listen"},
+		"dvs/RDMA-DVS/switch": backends.SwitchSpec{Datacenter: "DC", Version: "8.0.3", Uplinks: 1, MTU: 9000,
+			Discovery: "lldp listen"},
 		"portgroup/RDMA-PG/portgroup":         backends.PortGroupSpec{Switch: "RDMA-DVS", Binding: "earlyBinding", Active: []string{"Uplink 1"}},
 		"host/esx-01/member/RDMA-DVS":         backends.MemberSpec{PNICs: []string{"vmnic2"}},
 		"host/esx-01/option/Net.PVRDMAVmknic": "vmk0",
 		"host/esx-01/firewall/pvrdma":         true,
 		"vm/vm-01/memory":                     backends.MemorySpec{Locked: true, ReservationMB: 16384},
-		"vm/vm-01/adapter/RDMA-PG":            backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2", Start: true},
-		"guest/vm-01/address/RDMA-PG":         backends.AddressSpec{CIDR: "192.168.50.10/24", MTU: 9000},
-		"guest/vm-01/persist":                 backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}, Reload: "vmw_pvrdma"},
-		"guest/vm-01/memlock":                 "unlimited",
-		"guest/vm-01/port/RDMA-PG":            "PORT_ACTIVE",
+		"vm/vm-01/adapter/RDMA-PG": backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2",
+			Start: true},
+		"guest/vm-01/address/RDMA-PG": backends.AddressSpec{CIDR: "192.168.50.10/24", MTU: 9000},
+		"guest/vm-01/persist":         backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}, Reload: "vmw_pvrdma"},
+		"guest/vm-01/memlock":         "unlimited",
+		"guest/vm-01/port/RDMA-PG":    "PORT_ACTIVE",
 	} {
 		if c := p.Change(id); c == nil || c.To != backends.ValueOf(value) {
 			t.Errorf("%s: %+v", id, c)
@@ -149,18 +151,25 @@ func TestOnlyDriftIsPlanned(t *testing.T) {
 		want  []string
 		cycle int
 	}{
-		"firewall shut":  {func(inv *backends.Inventory) { inv.Hosts[1].Firewall["pvrdma"] = backends.Ruleset{AllIP: true} }, []string{"host/esx-02/firewall/pvrdma"}, 0},
-		"vmknic cleared": {func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = "" }, []string{"host/esx-01/option/Net.PVRDMAVmknic"}, 0},
-		"VLAN changed":   {func(inv *backends.Inventory) { inv.PortGroups[0].VLAN = "7" }, []string{"portgroup/RDMA-PG/portgroup"}, 0},
+		"firewall shut": {func(inv *backends.Inventory) { inv.Hosts[1].Firewall["pvrdma"] = backends.Ruleset{AllIP: true} },
+			[]string{"host/esx-02/firewall/pvrdma"}, 0},
+		"vmknic cleared": {func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = "" },
+			[]string{"host/esx-01/option/Net.PVRDMAVmknic"}, 0},
+		"VLAN changed": {func(inv *backends.Inventory) { inv.PortGroups[0].VLAN = "7" }, []string{"portgroup/RDMA-PG/portgroup"}, 0},
 		"MTU lowered: all PVRDMA VMs off (KB 328676)": {func(inv *backends.Inventory) { inv.Switches[0].MTU = 1500 },
-			[]string{"dvs/RDMA-DVS/switch", "guest/vm-01/modules/rdma", "guest/vm-01/port/RDMA-PG", "guest/vm-02/modules/rdma", "guest/vm-02/port/RDMA-PG"}, 2},
+			[]string{"dvs/RDMA-DVS/switch", "guest/vm-01/modules/rdma", "guest/vm-01/port/RDMA-PG", "guest/vm-02/modules/rdma",
+				"guest/vm-02/port/RDMA-PG"}, 2},
 		"NIOC switched on our switch": {func(inv *backends.Inventory) { inv.Switches[0].NIOC = true }, []string{"dvs/RDMA-DVS/switch"}, 0},
-		"port down":                   {func(inv *backends.Inventory) { inv.Guests[0].RDMA[0].State = "PORT_DOWN" }, []string{"guest/vm-01/port/RDMA-PG"}, 0},
-		"address lost":                {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[1].Addresses = nil }, []string{"guest/vm-01/address/RDMA-PG"}, 0},
-		"address not kept":            {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[1].Persistent = false }, []string{"guest/vm-01/address/RDMA-PG"}, 0},
-		"unit gone":                   {func(inv *backends.Inventory) { inv.Guests[1].Persist.Reload = "" }, []string{"guest/vm-02/persist"}, 0},
-		"package removed":             {func(inv *backends.Inventory) { delete(inv.Guests[1].Packages, "perftest") }, []string{"guest/vm-02/packages/rdma"}, 0},
-		"limit lowered":               {func(inv *backends.Inventory) { inv.Guests[0].MemlockKB = 64 }, []string{"guest/vm-01/memlock"}, 0},
+		"port down": {func(inv *backends.Inventory) { inv.Guests[0].RDMA[0].State = "PORT_DOWN" },
+			[]string{"guest/vm-01/port/RDMA-PG"}, 0},
+		"address lost": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[1].Addresses = nil },
+			[]string{"guest/vm-01/address/RDMA-PG"}, 0},
+		"address not kept": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[1].Persistent = false },
+			[]string{"guest/vm-01/address/RDMA-PG"}, 0},
+		"unit gone": {func(inv *backends.Inventory) { inv.Guests[1].Persist.Reload = "" }, []string{"guest/vm-02/persist"}, 0},
+		"package removed": {func(inv *backends.Inventory) { delete(inv.Guests[1].Packages, "perftest") }, []string{"guest/vm-02/packages/rdma"},
+			0},
+		"limit lowered": {func(inv *backends.Inventory) { inv.Guests[0].MemlockKB = 64 }, []string{"guest/vm-01/memlock"}, 0},
 		"reservation dropped": {func(inv *backends.Inventory) { inv.VMs[0].MemoryLocked, inv.VMs[0].Reservation = false, 0 },
 			[]string{"guest/vm-01/modules/rdma", "guest/vm-01/port/RDMA-PG", "vm/vm-01/memory"}, 1},
 		"adapter not connected at power-on": {func(inv *backends.Inventory) { inv.VMs[1].Adapters[1].Start = false },
@@ -298,7 +307,8 @@ func TestAVMThatIsOffIsSaidToBePoweredOn(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Power = "poweredOff"
 	p := mustBuild(t, newAnswers(inv), inv, plan.Options{})
-	for _, want := range []string{"vm-02: powered off; will be powered on", "Only then can the log-in to its guest be tried", "1 running VM is shut down"} {
+	for _, want := range []string{"vm-02: powered off; will be powered on", "Only then can the log-in to its guest be tried",
+		"1 running VM is shut down"} {
 		if !strings.Contains(strings.Join(p.Notes, "\n"), want) {
 			t.Errorf("no note %q in %q", want, p.Notes)
 		}

@@ -122,8 +122,9 @@ func (b *builder) withoutRails(v *draft.VM) {
 	case len(out) == 0:
 		return
 	case len(nets) == 0:
-		b.Refuse(backends.VMRef(v.Name), "", "move it to a host that has the rail, or remove it from vms", "%s leaves %s out, and it has no adapter on "+
-			"another rail", h.Name, strings.Join(out, " and "))
+		b.Refuse(backends.VMRef(v.Name), "", "move it to a host that has the rail, or remove it from vms",
+			"%s leaves %s out, and it has no adapter on "+
+				"another rail", h.Name, strings.Join(out, " and "))
 	default:
 		b.NoteEach(v.Name, "[gets|get] no adapter on %s, which %s leaves out", strings.Join(out, " and "), h.Name)
 	}

@@ -59,12 +59,14 @@ func TestRailsOfPVRDMA(t *testing.T) {
 		}
 	}
 	got := strings.Join(changes(p, backends.KindAdapter), "\n")
-	for _, want := range []string{`vm/vm-01/adapter/RDMA-PG-1`, `port_group RDMA-PG-2; protocol rocev2; start_connected on; switch RDMA-DVS-2`, `vm/vm-02/adapter/RDMA-PG-2`} {
+	for _, want := range []string{`vm/vm-01/adapter/RDMA-PG-1`, `port_group RDMA-PG-2; protocol rocev2; start_connected on; switch RDMA-DVS-2`,
+		`vm/vm-02/adapter/RDMA-PG-2`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in\n%s", want, got)
 		}
 	}
-	if got := strings.Join(changes(p, backends.KindAddress), "\n"); !strings.Contains(got, `guest/vm-02/address/RDMA-PG-2 cidr 192.168.51.11/24; mtu 9000`) {
+	if got := strings.Join(changes(p, backends.KindAddress), "\n"); !strings.Contains(got,
+		`guest/vm-02/address/RDMA-PG-2 cidr 192.168.51.11/24; mtu 9000`) {
 		t.Error(got)
 	}
 	back := apply(t, a, inv)
@@ -115,7 +117,8 @@ func TestRailsOfSRIOV(t *testing.T) {
 	rails[1].SRIOV.VFs = 7
 	a := onRails(sriovAnswers(inv), rails...)
 	p := mustBuild(t, a, inv, plan.Options{})
-	if c := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())); c == nil || !strings.Contains(c.To.String(), `max_vfs 0,0,8,7`) {
+	if c := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())); c == nil ||
+		!strings.Contains(c.To.String(), `max_vfs 0,0,8,7`) {
 		t.Errorf("%+v", c)
 	}
 	fw := p.Change(hostChange("esx-01", backends.KindFirmware, cardCX5))
@@ -125,7 +128,8 @@ func TestRailsOfSRIOV(t *testing.T) {
 	if n := reboots(p, "esx-01"); n != 2 {
 		t.Errorf("%d reboots of a bare host", n)
 	}
-	if got := changes(p, backends.KindActiveVFs); !slices.Equal(got, []string{"host/esx-01/active-vfs/0000:3b:00.0 8", "host/esx-01/active-vfs/0000:3b:00.1 7"}) {
+	if got := changes(p, backends.KindActiveVFs); !slices.Equal(got,
+		[]string{"host/esx-01/active-vfs/0000:3b:00.0 8", "host/esx-01/active-vfs/0000:3b:00.1 7"}) {
 		t.Errorf("%q", got)
 	}
 	var pfs []string
@@ -135,7 +139,8 @@ func TestRailsOfSRIOV(t *testing.T) {
 	if !slices.Equal(pfs, []string{"0000:3b:00.0", "0000:3b:00.1"}) {
 		t.Errorf("PFs of the VM's adapters: %v", pfs)
 	}
-	if n := reboots(mustBuild(t, onRails(sriovAnswers(inv), port("a", "0000:3b:00.0"), port("b", "0000:3b:00.1")), withFirmware(withTools(inv), 16), plan.Options{}), "esx-01"); n != 1 {
+	if n := reboots(mustBuild(t, onRails(sriovAnswers(inv), port("a", "0000:3b:00.0"), port("b", "0000:3b:00.1")),
+		withFirmware(withTools(inv), 16), plan.Options{}), "esx-01"); n != 1 {
 		t.Errorf("%d reboots where tools and firmware are there", n)
 	}
 }
@@ -150,18 +155,26 @@ func TestWhichPortServesWhichRail(t *testing.T) {
 		want  []string // of the members
 		bad   string   // of the refusal
 	}{
-		"by position": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Speed: 100000, Position: 1}}, {Name: "b", NIC: answers.NIC{Speed: 100000, Position: 2}}},
+		"by position": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Speed: 100000, Position: 1}},
+			{Name: "b", NIC: answers.NIC{Speed: 100000, Position: 2}}},
 			want: []string{`member/RDMA-DVS-1 pnics vmnic2`, `member/RDMA-DVS-2 pnics vmnic3`}},
-		"by slot and position": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Slot: "3b:00", Position: 2}}, {Name: "b", NIC: answers.NIC{Slot: "0000:3b:00", Position: 1}}},
+		"by slot and position": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Slot: "3b:00", Position: 2}},
+			{Name: "b", NIC: answers.NIC{Slot: "0000:3b:00", Position: 1}}},
 			want: []string{`member/RDMA-DVS-1 pnics vmnic3`, `member/RDMA-DVS-2 pnics vmnic2`}},
-		"by NUMA node": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Speed: 100000, NUMA: "0"}}, {Name: "b", NIC: answers.NIC{Speed: 100000, NUMA: "1"}}},
+		"by NUMA node": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{Speed: 100000, NUMA: "0"}},
+			{Name: "b", NIC: answers.NIC{Speed: 100000, NUMA: "1"}}},
 			edit: func(h *backends.Host) { h.NIC("vmnic3").NUMA = 1 },
 			want: []string{`member/RDMA-DVS-1 pnics vmnic2`, `member/RDMA-DVS-2 pnics vmnic3`}},
-		"by MAC": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{MACs: map[string]answers.MAC{"esx-01": "0c:42:a1:3b:01:01"}}}, port("b", "vmnic2")},
+		"by MAC": {rails: []answers.Rail{{Name: "a", NIC: answers.NIC{MACs: map[string]answers.MAC{"esx-01": "0c:42:a1:3b:01:01"}}},
+			port("b", "vmnic2")},
 			want: []string{`member/RDMA-DVS-1 pnics vmnic3`, `member/RDMA-DVS-2 pnics vmnic2`}},
-		"the same pNIC twice": {rails: []answers.Rail{port("a", "vmnic2"), port("b", "0000:3b:00.0")}, bad: "vmnic2 matches the rails a and b; rails never share a pNIC"},
-		"none at a position":  {rails: []answers.Rail{port("a", "vmnic2"), {Name: "b", NIC: answers.NIC{Speed: 100000, Position: 3}}}, bad: "no pNIC matches (rail b): "},
-		"a port without link": {rails: []answers.Rail{port("a", "vmnic2"), port("b", "vmnic3")}, edit: func(h *backends.Host) { h.NIC("vmnic3").SpeedMbps = 0 }, bad: "no pNIC matches (rail b): vmnic0 is not vmnic3; vmnic2 is not vmnic3; vmnic3 has no link"},
+		"the same pNIC twice": {rails: []answers.Rail{port("a", "vmnic2"), port("b", "0000:3b:00.0")},
+			bad: "vmnic2 matches the rails a and b; rails never share a pNIC"},
+		"none at a position": {rails: []answers.Rail{port("a", "vmnic2"), {Name: "b", NIC: answers.NIC{Speed: 100000, Position: 3}}},
+			bad: "no pNIC matches (rail b): "},
+		"a port without link": {rails: []answers.Rail{port("a", "vmnic2"), port("b", "vmnic3")},
+			edit: func(h *backends.Host) { h.NIC("vmnic3").SpeedMbps = 0 },
+			bad:  "no pNIC matches (rail b): vmnic0 is not vmnic3; vmnic2 is not vmnic3; vmnic3 has no link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := bothPorts(newInventory(1))
@@ -197,11 +210,13 @@ func TestOptionalRail(t *testing.T) {
 	rails[1].Optional = true
 	p := mustBuild(t, onRails(newAnswers(inv), rails...), inv, plan.Options{})
 	if p.Change("host/esx-01/member/RDMA-DVS-2") == nil || p.Change("host/esx-02/member/RDMA-DVS-2") != nil ||
-		p.Change(vmChange("vm-01", backends.KindAdapter, "RDMA-PG-2")) == nil || p.Change(vmChange("vm-02", backends.KindAdapter, "RDMA-PG-2")) != nil {
+		p.Change(vmChange("vm-01", backends.KindAdapter, "RDMA-PG-2")) == nil ||
+		p.Change(vmChange("vm-02", backends.KindAdapter, "RDMA-PG-2")) != nil {
 		t.Errorf("members %q, adapters %q", changes(p, backends.KindMember), changes(p, backends.KindAdapter))
 	}
 	notes := strings.Join(p.Notes, "\n")
-	for _, want := range []string{"esx-02: leaves the optional rail rail-2 out: no pNIC matches (rail rail-2)", "vm-02: gets no adapter on rail-2, which esx-02 leaves out"} {
+	for _, want := range []string{"esx-02: leaves the optional rail rail-2 out: no pNIC matches (rail rail-2)",
+		"vm-02: gets no adapter on rail-2, which esx-02 leaves out"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is not in\n%s", want, notes)
 		}
@@ -254,7 +269,8 @@ func TestNUMANodesOfRails(t *testing.T) {
 		numa, want string
 		set        bool
 	}{
-		{[2]int{0, 0}, "none", "vm-01: its rails are on NUMA node 0 of esx-01; ESXi may run it on another one: tuning.numa: nic keeps it there", false},
+		{[2]int{0, 0}, "none", "vm-01: its rails are on NUMA node 0 of esx-01; ESXi may run it on another one: tuning.numa: nic keeps it there",
+			false},
 		{[2]int{0, 1}, "none", "vm-01: its rails are on NUMA nodes 0 and 1 of esx-01: no node is near to all its VFs", false},
 		{[2]int{0, -1}, "none", "vm-01: the NUMA node of vmnic3 on esx-01 is not known", false},
 		{[2]int{0, 1}, "nic", "vm-01: its rails are on NUMA nodes 0 and 1 of esx-01: no node is near to all, and none is set", false},
@@ -278,7 +294,8 @@ func TestNUMANodesOfRails(t *testing.T) {
 // "Hardware Features Available with Virtual Machine Compatibility Settings"), and ten network adapters of any kind.
 func TestPVRDMAAdaptersOfRails(t *testing.T) {
 	for version, want := range map[string]string{
-		"7.0.1": "would have 2 PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)",
+		"7.0.1": "would have 2 PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine " +
+			"Administration, Hardware Features)",
 		"8.0.3": "",
 	} {
 		inv := bothPorts(newInventory(2))
@@ -301,7 +318,8 @@ func TestPVRDMAAdaptersOfRails(t *testing.T) {
 		inv.VMs[0].Adapters = append(inv.VMs[0].Adapters, backends.Adapter{Type: "vmxnet3", PortGroup: "VM Network"})
 	}
 	r := refusals(t, onRails(newAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3")), inv, plan.Options{})
-	if len(r) != 1 || !strings.Contains(r[0].Why, "would have 11 adapters; a VM has at most ten (vSphere Virtual Machine Administration, Hardware Features)") {
+	if len(r) != 1 ||
+		!strings.Contains(r[0].Why, "would have 11 adapters; a VM has at most ten (vSphere Virtual Machine Administration, Hardware Features)") {
 		t.Errorf("%+v", r)
 	}
 }

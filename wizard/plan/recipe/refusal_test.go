@@ -56,35 +56,46 @@ func TestRefusalsByInventory(t *testing.T) {
 		"no RDMA device": {func(w world) { nic(w).RDMADevice = "" }, "host/esx-02", "HOST-PNIC-RDMA-001", "vmnic2 has no RDMA device"},
 		"iWARP only": {func(w world) { nic(w).RoCEv1, nic(w).RoCEv2, nic(w).IWARP = false, false, true },
 			"host/esx-02", "HOST-PNIC-ROCEV2-002", "supports iWARP only"},
-		"link down":                {func(w world) { nic(w).SpeedMbps = 0 }, "host/esx-02", "HOST-PNIC-STATE-003", "has no link"},
-		"carries management":       {func(w world) { nic(w).Switch, nic(w).Roles = "vSwitch0", []string{"management"} }, "host/esx-02", "HOST-PNIC-USED-012", "carries management on vSwitch0"},
-		"NVMe over RDMA":           {func(w world) { nic(w).Roles = []string{"nvmeRdma"} }, "host/esx-02", "HOST-PNIC-USED-012", "carries nvmeRdma"},
-		"uplink of another switch": {func(w world) { nic(w).Switch = "vSwitch9" }, "host/esx-02", "HOST-PNIC-USED-012", "is an uplink of vSwitch9"},
-		"DPU":                      {func(w world) { nic(w).DPU = "dpu-1" }, "host/esx-02", "HOST-PNIC-RDMA-001", "belongs to the DPU"},
-		"wrong speed everywhere":   {func(w world) { w.a.NIC.Speed = 200000; w.inv.Hosts = w.inv.Hosts[1:2]; w.a.VMs = w.a.VMs[1:] }, "host/esx-02", "HOST-PNIC-SPEED-004", "vmnic2 runs at 100G"},
-		"wrong MAC":                {func(w world) { w.a.NIC.MACs = map[string]answers.MAC{"esx-02": "02:00:00:00:00:01"} }, "host/esx-02", "HOST-PNIC-MAC-005", "has MAC"},
-		"two fit":                  {func(w world) { w.inv.Hosts[1].NICs[2].SpeedMbps = 100000 }, "host/esx-02", "", "several pNICs match: vmnic2, vmnic3"},
-		"no pNIC at all":           {func(w world) { w.inv.Hosts[1].NICs = nil }, "host/esx-02", "HOST-PNIC-RDMA-001", "no pNIC"},
-		"unknown host":             {func(w world) { w.a.Hosts.Names = []string{"esx-01", "esx-02", "esx-99"} }, "host/esx-99", "HOST-CONN-001", "no such host"},
+		"link down": {func(w world) { nic(w).SpeedMbps = 0 }, "host/esx-02", "HOST-PNIC-STATE-003", "has no link"},
+		"carries management": {func(w world) { nic(w).Switch, nic(w).Roles = "vSwitch0", []string{"management"} }, "host/esx-02",
+			"HOST-PNIC-USED-012", "carries management on vSwitch0"},
+		"NVMe over RDMA": {func(w world) { nic(w).Roles = []string{"nvmeRdma"} }, "host/esx-02", "HOST-PNIC-USED-012",
+			"carries nvmeRdma"},
+		"uplink of another switch": {func(w world) { nic(w).Switch = "vSwitch9" }, "host/esx-02", "HOST-PNIC-USED-012",
+			"is an uplink of vSwitch9"},
+		"DPU": {func(w world) { nic(w).DPU = "dpu-1" }, "host/esx-02", "HOST-PNIC-RDMA-001", "belongs to the DPU"},
+		"wrong speed everywhere": {func(w world) { w.a.NIC.Speed = 200000; w.inv.Hosts = w.inv.Hosts[1:2]; w.a.VMs = w.a.VMs[1:] }, "host/esx-02",
+			"HOST-PNIC-SPEED-004", "vmnic2 runs at 100G"},
+		"wrong MAC": {func(w world) { w.a.NIC.MACs = map[string]answers.MAC{"esx-02": "02:00:00:00:00:01"} }, "host/esx-02",
+			"HOST-PNIC-MAC-005", "has MAC"},
+		"two fit":        {func(w world) { w.inv.Hosts[1].NICs[2].SpeedMbps = 100000 }, "host/esx-02", "", "several pNICs match: vmnic2, vmnic3"},
+		"no pNIC at all": {func(w world) { w.inv.Hosts[1].NICs = nil }, "host/esx-02", "HOST-PNIC-RDMA-001", "no pNIC"},
+		"unknown host": {func(w world) { w.a.Hosts.Names = []string{"esx-01", "esx-02", "esx-99"} }, "host/esx-99", "HOST-CONN-001",
+			"no such host"},
 		"named host away": {func(w world) {
 			w.inv.Hosts[1].State = "notResponding"
 			w.a.Hosts.Names = []string{"esx-01", "esx-02"}
 			w.a.VMs = w.a.VMs[:1]
 		},
 			"host/esx-02", "HOST-CONN-001", "notResponding"},
-		"no datacenter":  {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.NoHosts = nil, nil, "vCenter has no datacenter" }, "vcenter/DC", "CL-HOSTS-001", "no host was found: vCenter has no datacenter"},
-		"no host to see": {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.User = nil, nil, "ops" }, "vcenter/DC", "CL-HOSTS-001", "the account ops cannot see any"},
+		"no datacenter": {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.NoHosts = nil, nil, "vCenter has no datacenter" }, "vcenter/DC",
+			"CL-HOSTS-001", "no host was found: vCenter has no datacenter"},
+		"no host to see": {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.User = nil, nil, "ops" }, "vcenter/DC", "CL-HOSTS-001",
+			"the account ops cannot see any"},
 		"no host connected": {func(w world) {
 			w.inv.Hosts[0].State, w.inv.Hosts[1].State, w.a.VMs = "disconnected", "notResponding", nil
 		}, "vcenter/DC", "CL-HOSTS-001", "not connected to any of its hosts: esx-01 (disconnected), esx-02 (notResponding)"},
-		"no DVS version in common": {func(w world) { w.inv.VCenter.DVSVersions = []string{"9.0.0"} }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version that vCenter offers (9.0.0)"},
-		"several datacenters":      {func(w world) { w.inv.Hosts[1].Datacenter = "DC2"; w.a.Hosts.Datacenter = "" }, "vcenter/vCenter", "VC-DC-005", "DC, DC2"},
-		"vmknic missing":           {func(w world) { w.inv.Hosts[1].VMKs = nil }, "host/esx-02", "HOST-VMKNIC-EXIST-002", "has no vmknic vmk0"},
-		"vmknic without address":   {func(w world) { w.inv.Hosts[1].VMKs[0].IP = "" }, "host/esx-02", "HOST-VMKNIC-EXIST-002", "no IP address"},
-		"vmknic on another stack":  {func(w world) { w.inv.Hosts[1].VMKs[0].NetStack = "vmotion" }, "host/esx-02", "HOST-VMKNIC-EXIST-002", "TCP/IP stack vmotion"},
-		"vmknic address twice":     {func(w world) { w.inv.Hosts[1].VMKs[0].IP = "10.0.1.1" }, "host/esx-02", "HOST-VMKNIC-DUP-004", "of esx-01 too"},
-		"option unread":            {func(w world) { w.inv.Hosts[1].Options = nil }, "host/esx-02", "HOST-VMKNIC-SET-001", "could not be read"},
-		"firewall unread":          {func(w world) { w.inv.Hosts[1].Firewall = nil }, "host/esx-02", "HOST-FW-PVRDMA-007", "could not be read"},
+		"no DVS version in common": {func(w world) { w.inv.VCenter.DVSVersions = []string{"9.0.0"} }, "dvs/RDMA-DVS", "DVS-VERSION-002",
+			"no version that vCenter offers (9.0.0)"},
+		"several datacenters": {func(w world) { w.inv.Hosts[1].Datacenter = "DC2"; w.a.Hosts.Datacenter = "" }, "vcenter/vCenter",
+			"VC-DC-005", "DC, DC2"},
+		"vmknic missing":         {func(w world) { w.inv.Hosts[1].VMKs = nil }, "host/esx-02", "HOST-VMKNIC-EXIST-002", "has no vmknic vmk0"},
+		"vmknic without address": {func(w world) { w.inv.Hosts[1].VMKs[0].IP = "" }, "host/esx-02", "HOST-VMKNIC-EXIST-002", "no IP address"},
+		"vmknic on another stack": {func(w world) { w.inv.Hosts[1].VMKs[0].NetStack = "vmotion" }, "host/esx-02", "HOST-VMKNIC-EXIST-002",
+			"TCP/IP stack vmotion"},
+		"vmknic address twice": {func(w world) { w.inv.Hosts[1].VMKs[0].IP = "10.0.1.1" }, "host/esx-02", "HOST-VMKNIC-DUP-004", "of esx-01 too"},
+		"option unread":        {func(w world) { w.inv.Hosts[1].Options = nil }, "host/esx-02", "HOST-VMKNIC-SET-001", "could not be read"},
+		"firewall unread":      {func(w world) { w.inv.Hosts[1].Firewall = nil }, "host/esx-02", "HOST-FW-PVRDMA-007", "could not be read"},
 		"ruleset shuts peers out": {func(w world) { w.inv.Hosts[1].Firewall["pvrdma"] = backends.Ruleset{Networks: []string{"10.9.0.0/16"}} },
 			"host/esx-02", "HOST-FW-ALLOW-008", "not allowed: 10.0.1.1"},
 		"VM unknown":      {func(w world) { w.a.VMs[1].Name = "vm-99" }, "vm/vm-99", "", "no such VM"},
@@ -107,37 +118,53 @@ func TestRefusalsByInventory(t *testing.T) {
 		}, "vm/vm-02", "VM-NIC-PVCOUNT-016", "2 PVRDMA adapters"},
 		"memory does not fit": {func(w world) { w.inv.Hosts[1].MemoryMB = 8192 }, "host/esx-02", "VM-MEMFIT-008", "16384 MB"},
 		"address of a vmknic": {func(w world) { w.inv.Hosts[0].VMKs[0].IP = "192.168.50.11" }, "vm/vm-02", "GST-DUPIP-016", "vmk0 on esx-01"},
-		"address of a VM":     {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016", "in use by the VM vm-01"},
-		"subnets overlap":     {func(w world) { w.a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.50.11/16") }, "vm/vm-02", "GST-IP-014", "192.168.0.0/16 overlaps with"},
-		"guest unreachable":   {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "", "connection refused"},
-		"unread packages":     {func(w world) { w.inv.Guests[1].Packages = nil }, "guest/vm-02", "GST-PKG-005", "the package manager does not answer"},
-		"guest without sudo":  {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},
+		"address of a VM": {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016",
+			"in use by the VM vm-01"},
+		"subnets overlap": {func(w world) { w.a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.50.11/16") }, "vm/vm-02", "GST-IP-014",
+			"192.168.0.0/16 overlaps with"},
+		"guest unreachable": {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "",
+			"connection refused"},
+		"unread packages": {func(w world) { w.inv.Guests[1].Packages = nil }, "guest/vm-02", "GST-PKG-005",
+			"the package manager does not answer"},
+		"guest without sudo": {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},
 		"guest whose sudo password is wrong": {func(w world) {
-			w.inv.Guests[1].Sudo, w.inv.Guests[1].SudoError, w.inv.Guests[1].Hint = "none", "become root: sudo did not accept the password", "set RDMA_SETUP_SUDO_PASSWORD"
+			w.inv.Guests[1].Sudo, w.inv.Guests[1].SudoError, w.inv.Guests[1].Hint = "none", "become root: sudo did not accept the password",
+				"set RDMA_SETUP_SUDO_PASSWORD"
 		}, "guest/vm-02", "GST-SUDO-002", "did not accept the password"},
-		"MOFED in the guest (PVRDMA and vSphere Bitfusion, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02", "GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
-		"kernel without driver":                                  {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001", "no driver vmw_pvrdma"},
-		"unknown distribution":                                   {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},
+		"MOFED in the guest (PVRDMA and vSphere Bitfusion, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02",
+			"GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
+		"kernel without driver": {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001",
+			"no driver vmw_pvrdma"},
+		"unknown distribution": {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02",
+			"GST-PKG-005", "alpine 3.19"},
 		"a file that nothing runs stands before any new adapter": {func(w world) {
-			w.inv.Guests[1].NetRivals = map[string]backends.FileProblem{"": {File: "/etc/netplan/00.yaml", Why: "its renderer does not run", Remedy: "change it"}}
+			w.inv.Guests[1].NetRivals = map[string]backends.FileProblem{"": {File: "/etc/netplan/00.yaml", Why: "its renderer does not run",
+				Remedy: "change it"}}
 		}, "guest/vm-02", "GST-NETFILES-044", "/etc/netplan/00.yaml: its renderer"},
-		"a new adapter's file would be that of another interface": {func(w world) { w.inv.Guests[1].Interfaces[0].Config = "/etc/netplan/60-rdma-setup-RDMA-PG.yaml" },
+		"a new adapter's file would be that of another interface": {func(w world) {
+			w.inv.Guests[1].Interfaces[0].Config = "/etc/netplan/60-rdma-setup-RDMA-PG.yaml"
+		},
 			"guest/vm-02", "GST-IPPERSIST-018", "60-rdma-setup-RDMA-PG.yaml: this program wrote it for ens192"},
 		"renamed port group": {func(w world) {
-			w.inv.VMs[1].Adapters = append(w.inv.VMs[1].Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", MAC: "00:50:56:00:99:01"})
-			w.inv.Guests[1].Interfaces = append(w.inv.Guests[1].Interfaces, backends.Interface{Name: "ens224", MAC: "00:50:56:00:99:01", Config: "/etc/systemd/network/05-rdma-setup-OLD.network"})
+			w.inv.VMs[1].Adapters = append(w.inv.VMs[1].Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS",
+				MAC: "00:50:56:00:99:01"})
+			w.inv.Guests[1].Interfaces = append(w.inv.Guests[1].Interfaces, backends.Interface{Name: "ens224", MAC: "00:50:56:00:99:01",
+				Config: "/etc/systemd/network/05-rdma-setup-OLD.network"})
 		}, "guest/vm-02", "GST-IPPERSIST-018", "05-rdma-setup-OLD.network: this program wrote it for ens224 when"},
 		"second interface in the subnet": {func(w world) { w.inv.Guests[1].Interfaces[0].Addresses = []string{"192.168.50.200/24"} },
 			"guest/vm-02", "GST-SUBNET-015", "in the subnet of ens192"},
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
-		"switch version too new":     {func(w world) { w.a.Switch.Version = "8.0.3"; w.inv.Hosts[1].Version = "8.0.1" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "newer than ESXi 8.0.1 of esx-02"},
-		"no version fits":            {func(w world) { w.inv.Hosts[1].Version = "6.7.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version"},
+		"switch version too new": {func(w world) { w.a.Switch.Version = "8.0.3"; w.inv.Hosts[1].Version = "8.0.1" }, "dvs/RDMA-DVS",
+			"DVS-VERSION-002", "newer than ESXi 8.0.1 of esx-02"},
+		"no version fits": {func(w world) { w.inv.Hosts[1].Version = "6.7.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version"},
 		"versions unread": {func(w world) {
 			w.inv.VCenter.DVSVersions, w.inv.Gaps = nil, []backends.Gap{{What: backends.GapDVSVersions, Why: "permission denied"}}
 		}, "dvs/RDMA-DVS", "DVS-VERSION-002", "could not be read: permission denied"},
-		"network of that name": {func(w world) { w.inv.VMs[1].Adapters[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "the VM vm-02 is on it"},
-		"vmknic's network":     {func(w world) { w.inv.Hosts[1].VMKs[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "vmk0 of esx-02 is on it"},
-		"MTU too large":        {func(w world) { w.a.Switch.MTU = 9100 }, "dvs/RDMA-DVS", "DVS-MTU-006", "9100"},
+		"network of that name": {func(w world) { w.inv.VMs[1].Adapters[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007",
+			"the VM vm-02 is on it"},
+		"vmknic's network": {func(w world) { w.inv.Hosts[1].VMKs[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007",
+			"vmk0 of esx-02 is on it"},
+		"MTU too large": {func(w world) { w.a.Switch.MTU = 9100 }, "dvs/RDMA-DVS", "DVS-MTU-006", "9100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{inv: newInventory(2)}
@@ -168,7 +195,8 @@ func TestSharedSwitchIsNeverEdited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)
-			inv.Switches = []backends.Switch{{Name: "Prod-DVS", Datacenter: "DC", Version: "8.0.0", Uplinks: []string{"u1"}, MTU: 9000, Members: map[string]backends.Member{}}}
+			inv.Switches = []backends.Switch{{Name: "Prod-DVS", Datacenter: "DC", Version: "8.0.0", Uplinks: []string{"u1"}, MTU: 9000,
+				Members: map[string]backends.Member{}}}
 			a := newAnswers(inv)
 			a.Switch.Name = "Prod-DVS"
 			share(inv, &inv.Switches[0])
@@ -215,7 +243,8 @@ func TestEveryBadHostIsNamedAtOnce(t *testing.T) {
 		}
 	}
 	p = mustBuild(t, a, inv, plan.Options{Limit: []string{"esx-01", "esx-05"}, ForceNIC: []string{"esx-05/vmnic2"}})
-	if p.Change("host/esx-05/member/RDMA-DVS") == nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "because of --force-nic") }) {
+	if p.Change("host/esx-05/member/RDMA-DVS") == nil ||
+		!slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "because of --force-nic") }) {
 		t.Errorf("--force-nic: notes %q", p.Notes)
 	}
 }
@@ -255,7 +284,8 @@ func TestNoForceCutsManagement(t *testing.T) {
 	} {
 		prepare()
 		got := refusals(t, a, inv, force)
-		if len(got) != 1 || got[0].Target.Name != "esx-02" || !strings.Contains(got[0].Why, "vCenter would lose the host") || !strings.Contains(got[0].Remedy, "another uplink") {
+		if len(got) != 1 || got[0].Target.Name != "esx-02" || !strings.Contains(got[0].Why, "vCenter would lose the host") ||
+			!strings.Contains(got[0].Remedy, "another uplink") {
 			t.Errorf("%s: %+v", state, got)
 		}
 	}
@@ -305,14 +335,17 @@ func TestAmbiguousSwitchIsAUsageErrorWithThePaths(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
 	wanted := a.Switch.Name
-	inv.Switches = []backends.Switch{{Name: "/DC/network/" + wanted, Path: "/DC/network/" + wanted}, {Name: "/DC/network/a/" + wanted, Path: "/DC/network/a/" + wanted}}
+	inv.Switches = []backends.Switch{{Name: "/DC/network/" + wanted, Path: "/DC/network/" + wanted},
+		{Name: "/DC/network/a/" + wanted, Path: "/DC/network/a/" + wanted}}
 	_, err := recipe.Build(a, inv, plan.Options{})
 	if backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), "/DC/network/"+wanted+", /DC/network/a/"+wanted) {
 		t.Errorf("%v", err)
 	}
-	inv.Switches[0].Name, inv.PortGroups = wanted, []backends.PortGroup{{Name: "/DC/network/a/RDMA-PG", Path: "/DC/network/a/RDMA-PG", Switch: wanted}}
+	inv.Switches[0].Name, inv.PortGroups = wanted,
+		[]backends.PortGroup{{Name: "/DC/network/a/RDMA-PG", Path: "/DC/network/a/RDMA-PG", Switch: wanted}}
 	a.Switch.PortGroup = "RDMA-PG"
-	if _, err := recipe.Build(a, inv, plan.Options{}); backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), `port group: "RDMA-PG"`) {
+	if _, err := recipe.Build(a, inv, plan.Options{}); backends.KindOf(err) != backends.KindUsage ||
+		!strings.Contains(err.Error(), `port group: "RDMA-PG"`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -45,8 +45,10 @@ func TestRollbackStopsAtWhatSomebodyElseChanged(t *testing.T) {
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "OTHER-PG", Switch: "OTHER-DVS"})
 			inv.VMs = append(inv.VMs, v)
 		}, []string{"host/esx-01", "dvs/RDMA-DVS"}, "host/esx-01"},
-		"guest cannot be asked": {func(inv *backends.Inventory) { inv.Guests[0].Error = "connection refused" }, []string{"guest/vm-01"}, "guest/vm-01"},
-		"host away":             {func(inv *backends.Inventory) { inv.Hosts[1].State = "disconnected" }, []string{"host/esx-02", "dvs/RDMA-DVS"}, "host/esx-02"},
+		"guest cannot be asked": {func(inv *backends.Inventory) { inv.Guests[0].Error = "connection refused" }, []string{"guest/vm-01"},
+			"guest/vm-01"},
+		"host away": {func(inv *backends.Inventory) { inv.Hosts[1].State = "disconnected" }, []string{"host/esx-02", "dvs/RDMA-DVS"},
+			"host/esx-02"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)
@@ -177,7 +179,8 @@ func TestRollbackOfWhatIsHalfDone(t *testing.T) {
 			class := 106
 			d.Class, d.ClassKept, d.ClassPartly = &class, !test.partly, test.partly
 			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindTrafficClass, Name: "RDMA-PG"}
-			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: complete}, Prior: test.prior, Found: complete}}, inv, rollback.Options{})
+			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: complete}, Prior: test.prior, Found: complete}}, inv,
+				rollback.Options{})
 			if err != nil || len(p.Conflicts) > 0 || len(p.Changes) != 1 {
 				t.Fatalf("%v, conflicts %v, changes %v", err, p.Conflicts, p.Changes)
 			}

@@ -36,7 +36,8 @@ func (b *builder) powerPolicy(h *draft.Host) {
 		b.NoteEach(h.Name, "[its|their] BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
-		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
+		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"),
+			Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
 	}
 }
 
@@ -50,26 +51,35 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	file, left := update.Unsafe()
 	switch {
 	case untrusted && updated && nic.Listed(port) && file == "":
-		b.NoteEach(v.Host, "VMs that are not trusted get VFs of %s once its firmware %s is updated; a card that the named files do not free of its published vulnerabilities is refused",
+		b.NoteEach(v.Host,
+			"VMs that are not trusted get VFs of %s once its firmware %s is updated; a card that the named files do not free of its published "+
+				"vulnerabilities is refused",
 			port.Device, port.Firmware)
 		return
 	case untrusted && updated && file != "":
 		b.Refuse(backends.VMRef(v.Name), check, "name newer firmware under sriov.firmware, or set trust: trusted",
-			"is untrusted, and the firmware that %s on %s would get from %s is vulnerable to users of a VF: %s", port.Device, v.Host, file, nic.Named(left, port))
+			"is untrusted, and the firmware that %s on %s would get from %s is vulnerable to users of a VF: %s", port.Device, v.Host, file,
+			nic.Named(left, port))
 		return
 	}
 	switch {
 	case untrusted && !nic.Listed(port):
-		b.NoteEach(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
+		b.NoteEach(v.Host,
+			"%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card",
+			port.Device)
 	case untrusted && !known:
 		b.Refuse(backends.VMRef(v.Name), check, "The firmware of ports in InfiniBand mode is known once they speak Ethernet. "+
 			"If you know that it is fixed (esxcli network nic get), set trust: trusted",
-			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known: its version was not read", port.Device, v.Host)
+			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known: its version was not read", port.Device,
+			v.Host)
 	case untrusted && len(list) > 0:
-		b.Refuse(backends.VMRef(v.Name), check, "name newer firmware under sriov.firmware (an OEM's card: that of the server's vendor), or set trust: trusted",
-			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host, nic.Named(list, port))
+		b.Refuse(backends.VMRef(v.Name), check,
+			"name newer firmware under sriov.firmware (an OEM's card: that of the server's vendor), or set trust: trusted",
+			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host,
+			nic.Named(list, port))
 	case len(list) > 0 && !slices.Contains(b.Options.Skip, check):
-		b.NoteEach(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware, port.Device, nic.Named(list, port))
+		b.NoteEach(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware,
+			port.Device, nic.Named(list, port))
 	}
 }
 

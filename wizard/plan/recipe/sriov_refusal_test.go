@@ -29,7 +29,8 @@ func TestWavesDecideWhatHappensToBystanders(t *testing.T) {
 		off     bool // vm-09 is shut down
 		refused string
 	}{
-		"nobody said how the cluster is set": {func(inv *backends.Inventory) { bystander(inv, func(*backends.VM) {}) }, plan.Options{}, false, ""},
+		"nobody said how the cluster is set": {func(inv *backends.Inventory) { bystander(inv, func(*backends.VM) {}) }, plan.Options{}, false,
+			""},
 		"DRS moves it": {func(inv *backends.Inventory) {
 			inv.Clusters = cluster("fullyAutomated", true)
 			bystander(inv, func(*backends.VM) {})
@@ -135,31 +136,34 @@ func TestBystanders(t *testing.T) {
 		note     string
 		refused  string
 	}{
-		"DRS moves it":                    {"drs", full, plain, false, "is moved to another host by vCenter", ""},
-		"DRS is manual":                   {"drs", manual, plain, false, "", "vm-09: is not in vms and runs on esx-02"},
-		"DRS cannot move a device":        {"drs", full, device, false, "", "it uses a device of its host"},
-		"DRS cannot move a local disk":    {"drs", full, local, false, "", "it has a local disk"},
-		"migrate what DRS moves":          {"migrate", full, plain, false, "is moved to another host by vCenter", ""},
-		"migrate what DRS does not move":  {"migrate", manual, plain, false, "moved to another host by vMotion", ""},
-		"migrate no device":               {"migrate", manual, device, false, "", "it uses a device of its host"},
-		"migrate no local disk":           {"migrate", manual, local, false, "", "it has a local disk"},
-		"DRS cannot move a shared bus":    {"drs", full, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
-		"migrate no shared bus":           {"migrate", manual, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
-		"migrate to no missing network":   {"migrate", manual, network, false, "", "can run it: esx-01 has no network Backup, esx-03 has no network Backup"},
-		"migrate to no full host":         {"migrate", manual, large, false, "", "esx-01 has 524288 MB of free memory, 1048576 are needed"},
-		"DRS balances memory":             {"drs", full, large, false, "is moved to another host by vCenter", ""},
-		"a mandatory rule pins it":        {"migrate", ruled("manual", pinned), plain, false, "", "esx-01 is excluded by the DRS rule licence"},
-		"a rule pins it, with DRS":        {"drs", ruled("fullyAutomated", pinned), plain, false, "", "excluded by the DRS rule licence"},
-		"a rule that is a wish":           {"migrate", ruled("manual", wished), plain, false, "moved to another host by vMotion", ""},
-		"its like are everywhere":         {"migrate", ruled("manual", apart), plain, false, "", "excluded by the DRS rule apart"},
-		"its like are not together":       {"migrate", ruled("manual", near), plain, false, "", "excluded by the DRS rule near"},
-		"refuse":                          {"refuse", full, plain, false, "", "run.bystanders is refuse"},
-		"shut down":                       {"shutdown", manual, plain, true, "is shut down while its host reboots", ""},
-		"shut down, but DRS moves it":     {"shutdown", full, plain, false, "is moved to another host by vCenter", ""},
-		"shut down with a local disk":     {"shutdown", full, local, true, "it has a local disk", ""},
-		"vCLS of ESX Agent Manager":       {"refuse", manual, func(v *backends.VM) { v.Name = "vCLS-4c4c4544" }, false, "is left to vCenter", ""},
-		"an agent VM":                     {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.vmware.vim.eam" }, false, "ESX Agent Manager", ""},
-		"a VM of another solution is one": {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.example.cloud" }, false, "", "is not in vms"},
+		"DRS moves it":                   {"drs", full, plain, false, "is moved to another host by vCenter", ""},
+		"DRS is manual":                  {"drs", manual, plain, false, "", "vm-09: is not in vms and runs on esx-02"},
+		"DRS cannot move a device":       {"drs", full, device, false, "", "it uses a device of its host"},
+		"DRS cannot move a local disk":   {"drs", full, local, false, "", "it has a local disk"},
+		"migrate what DRS moves":         {"migrate", full, plain, false, "is moved to another host by vCenter", ""},
+		"migrate what DRS does not move": {"migrate", manual, plain, false, "moved to another host by vMotion", ""},
+		"migrate no device":              {"migrate", manual, device, false, "", "it uses a device of its host"},
+		"migrate no local disk":          {"migrate", manual, local, false, "", "it has a local disk"},
+		"DRS cannot move a shared bus":   {"drs", full, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
+		"migrate no shared bus":          {"migrate", manual, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
+		"migrate to no missing network": {"migrate", manual, network, false, "",
+			"can run it: esx-01 has no network Backup, esx-03 has no network Backup"},
+		"migrate to no full host":     {"migrate", manual, large, false, "", "esx-01 has 524288 MB of free memory, 1048576 are needed"},
+		"DRS balances memory":         {"drs", full, large, false, "is moved to another host by vCenter", ""},
+		"a mandatory rule pins it":    {"migrate", ruled("manual", pinned), plain, false, "", "esx-01 is excluded by the DRS rule licence"},
+		"a rule pins it, with DRS":    {"drs", ruled("fullyAutomated", pinned), plain, false, "", "excluded by the DRS rule licence"},
+		"a rule that is a wish":       {"migrate", ruled("manual", wished), plain, false, "moved to another host by vMotion", ""},
+		"its like are everywhere":     {"migrate", ruled("manual", apart), plain, false, "", "excluded by the DRS rule apart"},
+		"its like are not together":   {"migrate", ruled("manual", near), plain, false, "", "excluded by the DRS rule near"},
+		"refuse":                      {"refuse", full, plain, false, "", "run.bystanders is refuse"},
+		"shut down":                   {"shutdown", manual, plain, true, "is shut down while its host reboots", ""},
+		"shut down, but DRS moves it": {"shutdown", full, plain, false, "is moved to another host by vCenter", ""},
+		"shut down with a local disk": {"shutdown", full, local, true, "it has a local disk", ""},
+		"vCLS of ESX Agent Manager":   {"refuse", manual, func(v *backends.VM) { v.Name = "vCLS-4c4c4544" }, false, "is left to vCenter", ""},
+		"an agent VM": {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.vmware.vim.eam" }, false,
+			"ESX Agent Manager", ""},
+		"a VM of another solution is one": {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.example.cloud" }, false, "",
+			"is not in vms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := withTools(newSRIOV(3))
@@ -207,7 +211,8 @@ func TestHostOfVCenterGoesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range p.Brackets {
-		if b.ID() == "host/esx-01/host-reboot" && (!slices.Contains(b.After, "host/esx-02/host-reboot") || !slices.Contains(b.After, "host/esx-03/host-reboot")) {
+		if b.ID() == "host/esx-01/host-reboot" &&
+			(!slices.Contains(b.After, "host/esx-02/host-reboot") || !slices.Contains(b.After, "host/esx-03/host-reboot")) {
 			t.Errorf("after %q", b.After)
 		}
 	}
@@ -217,11 +222,13 @@ func TestLockdownExceptionUser(t *testing.T) {
 	inv := newSRIOV(1)
 	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", backends.FactOf([]string{"svc-rdma"})
 	a := sriovAnswers(inv)
-	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is not one of its exception users") {
+	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil ||
+		!strings.Contains(refusedText(err), "is in lockdown mode (strict), root is not one of its exception users") {
 		t.Errorf("%v", err)
 	}
 	inv.Hosts[0].System.Exceptions = backends.ReadFact([]string(nil), errors.New("no permission: Global.Settings"))
-	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || strings.Contains(refusedText(err), "is not one of") || !strings.Contains(refusedText(err), "could not be read") {
+	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || strings.Contains(refusedText(err), "is not one of") ||
+		!strings.Contains(refusedText(err), "could not be read") {
 		t.Errorf("unread is not absent: %v", err)
 	}
 	inv.Hosts[0].System.Exceptions = backends.FactOf([]string{"svc-rdma"})
@@ -309,7 +316,8 @@ func TestWhatForbidsVFs(t *testing.T) {
 		edit func(*backends.Inventory, *answers.Answers)
 		want string
 	}{
-		"no tools and none named": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Offers = nil }, "mft and nmst is not installed"},
+		"no tools and none named": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Offers = nil },
+			"mft and nmst is not installed"},
 		"file that the host cannot read": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Offers = []backends.Component{{Path: "/vmfs/volumes/x/mft.vib", Error: "No such file"}}
 		}, "No such file"},
@@ -317,7 +325,8 @@ func TestWhatForbidsVFs(t *testing.T) {
 			inv.Hosts[0].System.Acceptance = backends.FactOf("VMwareCertified")
 		}, "accepts only VMwareCertified and above"},
 		"lockdown mode": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
-		"Intel NIC":     {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
+		"Intel NIC": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" },
+			"VFs are set up on ConnectX"},
 		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules[connectX.Driver()] = backends.ReadFact(backends.Module{}, errors.New("timed out"))
 		}, "timed out"},
@@ -327,7 +336,9 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules[connectX.Driver()] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
 		}, "no parameter " + connectX.Driver() + " pfcrx"},
-		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would disable global pause"},
+		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"}
+		}, "PFC would disable global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 1
 			v := newVM(9, "esx-01")
@@ -338,7 +349,8 @@ func TestWhatForbidsVFs(t *testing.T) {
 			a.SRIOV.VFs = 127
 			var list []string
 			for i := range 12 {
-				inv.Hosts[0].NICs = append(inv.Hosts[0].NICs, backends.NIC{Device: fmt.Sprintf("vmnic1%d", i), PCI: fmt.Sprintf("0000:%02x:00.0", 0x40+i), Driver: connectX.Driver()})
+				inv.Hosts[0].NICs = append(inv.Hosts[0].NICs,
+					backends.NIC{Device: fmt.Sprintf("vmnic1%d", i), PCI: fmt.Sprintf("0000:%02x:00.0", 0x40+i), Driver: connectX.Driver()})
 			}
 			for range 16 {
 				list = append(list, "100")
@@ -348,7 +360,8 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"list that is no list": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params["max_vfs"] = "8,many"
 		}, "max_vfs cannot be worked out"},
-		"guest kernel without the driver": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Guests[0].Available = []string{"ib_umad"} }, "has no driver mlx5_ib"},
+		"guest kernel without the driver": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Guests[0].Available = []string{"ib_umad"} },
+			"has no driver mlx5_ib"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newSRIOV(1)

@@ -46,16 +46,21 @@ func TestRebootBudget(t *testing.T) {
 				*inv.Hosts[i].NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Max: 16}
 			}
 			return inv
-		}(), nil, 1, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}, []string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())}},
+		}(), nil, 1, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)},
+			[]string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())}},
 		"other QoS than the host's": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.ECN = false }, 1,
-			[]string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())}, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}},
-		"applications are told the class where that is asked for": {ready(newSRIOV(2)), func(a *answers.Answers) { a.Guest.Environment = true }, 0,
+			[]string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())},
+			[]string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}},
+		"applications are told the class where that is asked for": {ready(newSRIOV(2)), func(a *answers.Answers) { a.Guest.Environment = true },
+			0,
 			[]string{"guest/vm-01/environment"}, nil},
-		"applications are not told it without being asked": {ready(newSRIOV(2)), nil, 0, []string{"guest/vm-01/traffic-class/RDMA-PG"}, []string{"guest/vm-01/environment"}},
+		"applications are not told it without being asked": {ready(newSRIOV(2)), nil, 0, []string{"guest/vm-01/traffic-class/RDMA-PG"},
+			[]string{"guest/vm-01/environment"}},
 		"no class, nothing to tell": {ready(newSRIOV(2)), func(a *answers.Answers) {
 			a.Guest.Environment, a.QoS.Lossless = true, answers.LosslessNone
 		}, 0, nil, []string{"guest/vm-01/environment"}},
-		"no lossless QoS: what is set stays": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.Lossless = answers.LosslessNone }, 0, nil, nil},
+		"no lossless QoS: what is set stays": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.Lossless = answers.LosslessNone }, 0, nil,
+			nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := sriovAnswers(c.inv)
@@ -118,7 +123,8 @@ func TestOrderFromBare(t *testing.T) {
 	if fw.To.Known() || !strings.HasPrefix(fw.To.String(), "unknown until host/esx-01/host-ssh") {
 		t.Errorf("the firmware becomes %s", fw.To)
 	}
-	got, err := plan.Resolve(*fw, backends.ValueOf(map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "LINK_TYPE_P1": "1", "LINK_TYPE_P2": "1"}))
+	got, err := plan.Resolve(*fw,
+		backends.ValueOf(map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "LINK_TYPE_P1": "1", "LINK_TYPE_P2": "1"}))
 	if err != nil || got != backends.ValueOf(map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P1": "2", "LINK_TYPE_P2": "2"}) {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -140,13 +146,17 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 		numVFs  string
 		current string
 	}{
-		"ConnectX-4 Lx and ConnectX-5, 7 more on the second port": {[]port{{"vmnic0", "0000:1a:00.0"}, {"vmnic1", "0000:1a:00.1"}, {"vmnic2", "0000:3b:00.0"}, {"vmnic3", "0000:3b:00.1"}},
+		"ConnectX-4 Lx and ConnectX-5, 7 more on the second port": {[]port{{"vmnic0", "0000:1a:00.0"}, {"vmnic1", "0000:1a:00.1"},
+			{"vmnic2", "0000:3b:00.0"}, {"vmnic3", "0000:3b:00.1"}},
 			"vmnic2", map[string]string{"max_vfs": "0,0,0,7", "RSS": "4"}, "0,0,8,7", "16", "8"},
-		"a card at 64 stays": {[]port{{"vmnic0", "0000:1a:00.0"}, {"vmnic1", "0000:1a:00.1"}, {"vmnic2", "0000:3b:00.0"}, {"vmnic3", "0000:3b:00.1"}},
+		"a card at 64 stays": {[]port{{"vmnic0", "0000:1a:00.0"}, {"vmnic1", "0000:1a:00.1"}, {"vmnic2", "0000:3b:00.0"},
+			{"vmnic3", "0000:3b:00.1"}},
 			"vmnic2", map[string]string{"max_vfs": "0,0,0,7"}, "0,0,8,7", "64", "64"},
-		"cards the other way round": {[]port{{"vmnic0", "0000:d8:00.0"}, {"vmnic1", "0000:d8:00.1"}, {"vmnic2", "0000:3b:00.1"}, {"vmnic3", "0000:3b:00.0"}},
+		"cards the other way round": {[]port{{"vmnic0", "0000:d8:00.0"}, {"vmnic1", "0000:d8:00.1"}, {"vmnic2", "0000:3b:00.1"},
+			{"vmnic3", "0000:3b:00.0"}},
 			"vmnic2", nil, "0,8,0,0", "9", "8"},
-		"vmnic numbers that follow nothing": {[]port{{"vmnic5", "0000:3b:00.0"}, {"vmnic0", "0000:3b:00.1"}, {"vmnic9", "0000:1a:00.0"}, {"vmnic2", "0000:1a:00.1"}},
+		"vmnic numbers that follow nothing": {[]port{{"vmnic5", "0000:3b:00.0"}, {"vmnic0", "0000:3b:00.1"}, {"vmnic9", "0000:1a:00.0"},
+			{"vmnic2", "0000:1a:00.1"}},
 			"vmnic5", nil, "0,0,8,0", "9", "8"},
 		"single port card": {[]port{{"vmnic0", "0000:1a:00.0"}, {"vmnic2", "0000:3b:00.0"}}, "vmnic2", nil, "0,8", "9", "8"},
 		"a third card, added before the others": {[]port{{"vmnic4", "0000:18:00.0"}, {"vmnic0", "0000:1a:00.0"}, {"vmnic2", "0000:3b:00.0"}},
@@ -171,7 +181,8 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			var to map[string]string
-			if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != c.want || to["RSS"] != c.params["RSS"] {
+			if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil ||
+				to["max_vfs"] != c.want || to["RSS"] != c.params["RSS"] {
 				t.Errorf("parameters %v, %v", to, err)
 			}
 			for _, ch := range p.Changes {
@@ -217,7 +228,8 @@ func TestVFsByVCenterStayVCenters(t *testing.T) {
 		t.Fatal(err)
 	}
 	var to map[string]string
-	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != "" || to["pfctx"] != "0x08" {
+	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != "" ||
+		to["pfctx"] != "0x08" {
 		t.Errorf("parameters %v, %v", to, err)
 	}
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "must not be mixed on one port") }) {
@@ -227,7 +239,8 @@ func TestVFsByVCenterStayVCenters(t *testing.T) {
 	if p, err = recipe.Build(a, inv, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if c := p.Change(hostChange("esx-01", backends.KindVFs, portCX5)); c == nil || c.To != backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 12}) {
+	if c := p.Change(hostChange("esx-01", backends.KindVFs, portCX5)); c == nil ||
+		c.To != backends.ValueOf(backends.VFSpec{Enabled: true, VFs: 12}) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -245,7 +258,8 @@ func TestPVRDMAWithPFC(t *testing.T) {
 	if c == nil || c.To != backends.ValueOf(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"}) {
 		t.Errorf("%+v", c)
 	}
-	if reboots(p, "esx-01") != 1 || p.Change(hostChange("esx-01", backends.KindFirmware, cardCX5)) != nil || p.Change(hostChange("esx-01", backends.KindPower, "")) != nil {
+	if reboots(p, "esx-01") != 1 || p.Change(hostChange("esx-01", backends.KindFirmware, cardCX5)) != nil ||
+		p.Change(hostChange("esx-01", backends.KindPower, "")) != nil {
 		t.Errorf("%d reboots, %d changes", reboots(p, "esx-01"), len(p.Changes))
 	}
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "vmnic0 (management)") }) {
@@ -282,7 +296,8 @@ func TestGlobalPause(t *testing.T) {
 				t.Errorf("%d reboots", n)
 			}
 			params := p.Change("host/esx-01/module-params/" + connectX.Driver())
-			if (params == nil) != (c.core == nil) || params != nil && (params.To != backends.ValueOf(c.core) || !slices.Contains(set.After, "host/esx-01/host-reboot")) {
+			if (params == nil) != (c.core == nil) ||
+				params != nil && (params.To != backends.ValueOf(c.core) || !slices.Contains(set.After, "host/esx-01/host-reboot")) {
 				t.Errorf("%+v, then %q", params, set.After)
 			}
 		})

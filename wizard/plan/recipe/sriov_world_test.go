@@ -26,7 +26,8 @@ func newSRIOV(hosts int) *backends.Inventory {
 				connectX.Driver(): backends.FactOf(backends.Module{Known: coreKeys, Params: map[string]string{}}),
 				connectX.RDMA():   backends.FactOf(backends.Module{Known: []string{"dscp_force", "dscp_to_pcp"}, Params: map[string]string{}}),
 			},
-			VIBs:       backends.FactOf(map[string]backends.VIB{connectX.VIBs()[0]: {Version: "4.23.6.2-1vmw.803"}, connectX.VIBs()[1]: {Version: "4.23.6.2-1vmw.803"}}),
+			VIBs: backends.FactOf(map[string]backends.VIB{connectX.VIBs()[0]: {Version: "4.23.6.2-1vmw.803"},
+				connectX.VIBs()[1]: {Version: "4.23.6.2-1vmw.803"}}),
 			NextVIBs:   backends.Fact[map[string]backends.VIB]{State: backends.FactAbsent},
 			Acceptance: backends.FactOf("PartnerSupported"),
 			Offers: []backends.Component{

@@ -11,7 +11,8 @@ import (
 
 func TestAddressesInTwoSubnetsAreNoted(t *testing.T) {
 	noted := func(notes []string) bool {
-		return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "are in 2 subnets (192.168.50.0/24, 192.168.51.0/24)") })
+		return slices.ContainsFunc(notes,
+			func(n string) bool { return strings.Contains(n, "are in 2 subnets (192.168.50.0/24, 192.168.51.0/24)") })
 	}
 	inv := newInventory(2)
 	a := newAnswers(inv)
@@ -33,7 +34,8 @@ func TestSubnetsThatMayOverlap(t *testing.T) {
 	if r := refusals(t, a, inv, plan.Options{}); len(r) != 1 || r[0].Check != "GST-IP-014" {
 		t.Fatalf("%+v", r)
 	}
-	if p := mustBuild(t, a, inv, plan.Options{Skip: []string{"GST-IP-014"}}); !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "overlaps with") }) {
+	if p := mustBuild(t, a, inv, plan.Options{Skip: []string{"GST-IP-014"}}); !slices.ContainsFunc(p.Notes,
+		func(n string) bool { return strings.Contains(n, "overlaps with") }) {
 		t.Errorf("skipped: %q", p.Notes)
 	}
 	unmanaged := false

@@ -36,7 +36,8 @@ func (b *builder) touchedPorts(h *draft.Host) (ports, drivers map[string]bool) {
 			continue
 		}
 		for _, n := range h.NICs {
-			if (c.Kind == backends.KindFirmware || c.Kind == backends.KindFirmwareImage) && cardOf(n.PCI) == cardOf(c.Name) || c.Kind == backends.KindVFs && strings.EqualFold(n.PCI, c.Name) {
+			if (c.Kind == backends.KindFirmware || c.Kind == backends.KindFirmwareImage) && cardOf(n.PCI) == cardOf(c.Name) ||
+				c.Kind == backends.KindVFs && strings.EqualFold(n.PCI, c.Name) {
 				ports[n.Device] = true
 			}
 		}
@@ -69,13 +70,16 @@ func (b *builder) redundant(h *draft.Host, k *backends.VMKernelNIC, ports map[st
 	slices.Sort(on)
 	switch {
 	case len(others) > 0:
-		b.NoteEach(h.Name, "%s uses %s of the card whose firmware or VFs change; %s on another card has link and takes over", trafficOf(k), strings.Join(on, " and "), strings.Join(others, " and "))
+		b.NoteEach(h.Name, "%s uses %s of the card whose firmware or VFs change; %s on another card has link and takes over", trafficOf(k),
+			strings.Join(on, " and "), strings.Join(others, " and "))
 	case !linked:
 		b.NoteEach(h.Name, "%s uses %s of the card whose firmware or VFs change; it has no link today", trafficOf(k), strings.Join(on, " and "))
 	default:
 		b.Object(backends.HostRef(h.Name), "host/"+h.Name+"/other-traffic",
-			"add an uplink of another card with link as active or standby to "+k.Switch+", or move "+k.Device+"; --skip host/"+h.Name+"/other-traffic accepts the risk",
-			"%s leaves only through %s of the card whose firmware or VFs change, and no other card with link could take over", trafficOf(k), strings.Join(on, " and "))
+			"add an uplink of another card with link as active or standby to "+k.Switch+", or move "+k.Device+"; --skip host/"+h.Name+
+				"/other-traffic accepts the risk",
+			"%s leaves only through %s of the card whose firmware or VFs change, and no other card with link could take over", trafficOf(k),
+			strings.Join(on, " and "))
 	}
 }
 

@@ -21,15 +21,18 @@ func TestOtherTrafficOnTheCard(t *testing.T) {
 		refuses string
 		note    string
 	}{
-		"alone on the card":             {[]string{"vmnic3"}, []string{"vsan"}, 100000, nil, "vmk9 (vsan) leaves only through vmnic3", ""},
-		"management counts too":         {[]string{"vmnic3"}, []string{"management"}, 100000, nil, "vmk9 (management) leaves only through vmnic3", ""},
-		"without a service":             {[]string{"vmnic3"}, nil, 100000, nil, "vmk9 leaves only through vmnic3", ""},
-		"both ports of the card":        {[]string{"vmnic2", "vmnic3"}, []string{"vsan"}, 100000, nil, "only through vmnic2 and vmnic3", ""},
-		"the other card has no link":    {[]string{"vmnic3", "vmnic1"}, []string{"vsan"}, 100000, nil, "no other card with link", ""},
-		"standby on another card":       {[]string{"vmnic3", "vmnic0"}, []string{"vmotion"}, 100000, nil, "", "vmnic0 on another card has link and takes over"},
+		"alone on the card": {[]string{"vmnic3"}, []string{"vsan"}, 100000, nil, "vmk9 (vsan) leaves only through vmnic3", ""},
+		"management counts too": {[]string{"vmnic3"}, []string{"management"}, 100000, nil, "vmk9 (management) leaves only through vmnic3",
+			""},
+		"without a service":          {[]string{"vmnic3"}, nil, 100000, nil, "vmk9 leaves only through vmnic3", ""},
+		"both ports of the card":     {[]string{"vmnic2", "vmnic3"}, []string{"vsan"}, 100000, nil, "only through vmnic2 and vmnic3", ""},
+		"the other card has no link": {[]string{"vmnic3", "vmnic1"}, []string{"vsan"}, 100000, nil, "no other card with link", ""},
+		"standby on another card": {[]string{"vmnic3", "vmnic0"}, []string{"vmotion"}, 100000, nil, "",
+			"vmnic0 on another card has link and takes over"},
 		"it has no link today":          {[]string{"vmnic3"}, []string{"vmotion"}, 0, nil, "", "it has no link today"},
 		"the operator accepts the risk": {[]string{"vmnic3"}, []string{"vsan"}, 100000, []string{id}, "", "(" + id + " skipped)"},
-		"another port of the driver":    {[]string{"vmnic0"}, []string{"vmotion"}, 0, nil, "", "apply to all its ports, also to vmnic0, which carries vmk9 (vmotion)"},
+		"another port of the driver": {[]string{"vmnic0"}, []string{"vmotion"}, 0, nil, "",
+			"apply to all its ports, also to vmnic0, which carries vmk9 (vmotion)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newSRIOV(1)

@@ -28,10 +28,12 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 	want := b.Answers.Tuning
 	if want.ReserveCPU || want.Latency == latencyHigh {
 		if h.CPUMHz == 0 {
-			b.Refuse(ref, "VM-CPURES-012", "set tuning.reserve_cpu to false and tuning.latency to normal", "the clock of %s is not known, so its CPU cannot be reserved in full", h.Name)
+			b.Refuse(ref, "VM-CPURES-012", "set tuning.reserve_cpu to false and tuning.latency to normal",
+				"the clock of %s is not known, so its CPU cannot be reserved in full", h.Name)
 			return nil
 		}
-		add(backends.KindCPU, "", int64(v.CPUs)*int64(h.CPUMHz), fmt.Sprintf("%d vCPUs x %d MHz, so that no other VM takes them", v.CPUs, h.CPUMHz))
+		add(backends.KindCPU, "", int64(v.CPUs)*int64(h.CPUMHz), fmt.Sprintf("%d vCPUs x %d MHz, so that no other VM takes them", v.CPUs,
+			h.CPUMHz))
 	}
 	if want.Latency == latencyHigh {
 		add(backends.KindLatency, "", latencyHigh, "each vCPU has a core of its own; needs all memory and CPU reserved")
@@ -46,9 +48,11 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 		case unknown != "":
 			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", unknown, h.Name)
 		case len(nodes) > 1:
-			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all, and none is set", strings.Join(nodes, " and "), h.Name)
+			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all, and none is set", strings.Join(nodes, " and "),
+				h.Name)
 		case cores > 0 && v.CPUs > cores:
-			b.Object(ref, "VM-NUMA-013", "give it fewer vCPUs, or set tuning.numa to none", "has %d vCPUs, a NUMA node of %s has %d cores", v.CPUs, h.Name, cores)
+			b.Object(ref, "VM-NUMA-013", "give it fewer vCPUs, or set tuning.numa to none", "has %d vCPUs, a NUMA node of %s has %d cores", v.CPUs,
+				h.Name, cores)
 		default:
 			add(backends.KindExtra, backends.NodeAffinityKey, nodes[0], fmt.Sprintf("%s is on NUMA node %s", near, nodes[0]))
 		}
@@ -58,9 +62,12 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 		case unknown != "":
 			b.NoteEach(v.Name, "the NUMA node of %s on %s is not known: nothing keeps the [VM near its|VMs near their] VFs", unknown, h.Name)
 		case len(nodes) > 1:
-			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all [its|their] VFs", strings.Join(nodes, " and "), h.Name)
+			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all [its|their] VFs", strings.Join(nodes, " and "),
+				h.Name)
 		default:
-			b.NoteEach(v.Name, "[its|their] rails are on NUMA node %s of %s; ESXi may run [it|them] on another one: tuning.numa: nic keeps [it|them] there", nodes[0], h.Name)
+			b.NoteEach(v.Name,
+				"[its|their] rails are on NUMA node %s of %s; ESXi may run [it|them] on another one: tuning.numa: nic keeps [it|them] there", nodes[0],
+				h.Name)
 		}
 	}
 	return out

@@ -38,9 +38,11 @@ func TestTuning(t *testing.T) {
 		tuning answers.Tuning
 		want   map[string]string // id -> value
 	}{
-		"nothing asked for":         {answers.Tuning{Latency: "normal", NUMA: "none"}, nil},
-		"the CPU alone":             {answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "none"}, map[string]string{vmChange("vm-01", backends.KindCPU, ""): "19200"}},
-		"high brings the CPU":       {all, map[string]string{vmChange("vm-01", backends.KindCPU, ""): "19200", vmChange("vm-01", backends.KindLatency, ""): "high"}},
+		"nothing asked for": {answers.Tuning{Latency: "normal", NUMA: "none"}, nil},
+		"the CPU alone": {answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "none"},
+			map[string]string{vmChange("vm-01", backends.KindCPU, ""): "19200"}},
+		"high brings the CPU": {all, map[string]string{vmChange("vm-01", backends.KindCPU, ""): "19200",
+			vmChange("vm-01", backends.KindLatency, ""): "high"}},
 		"the node is that of vmnic": {all, map[string]string{vmChange("vm-02", backends.KindExtra, "numa.nodeAffinity"): "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,17 +105,20 @@ func TestTuningThatNoHostCanGive(t *testing.T) {
 		change func(*backends.Inventory)
 		check  string
 	}{
-		"more MHz than there are": {answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "none"}, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 50 }, "VM-CPURES-012"},
-		"no core left for ESXi":   {high, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 48 }, "VM-LATSENS-011"},
-		"clock not known":         {high, func(inv *backends.Inventory) { inv.Hosts[0].CPUMHz = 0 }, "VM-CPURES-012"},
+		"more MHz than there are": {answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "none"},
+			func(inv *backends.Inventory) { inv.VMs[0].CPUs = 50 }, "VM-CPURES-012"},
+		"no core left for ESXi": {high, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 48 }, "VM-LATSENS-011"},
+		"clock not known":       {high, func(inv *backends.Inventory) { inv.Hosts[0].CPUMHz = 0 }, "VM-CPURES-012"},
 		"others have reserved it": {high, func(inv *backends.Inventory) {
 			v := newVM(9, "esx-01")
 			mhz := int64(100000)
 			v.CPUReserved = &mhz
 			inv.VMs = append(inv.VMs, v)
 		}, "VM-CPURES-012"},
-		"more vCPUs than a node":  {answers.Tuning{Latency: "normal", NUMA: "nic"}, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 25 }, "VM-NUMA-013"},
-		"node of the NIC unknown": {answers.Tuning{Latency: "normal", NUMA: "nic"}, func(inv *backends.Inventory) { inv.Hosts[0].NIC("vmnic2").NUMA = -1 }, "HOST-PNIC-NUMA-011"},
+		"more vCPUs than a node": {answers.Tuning{Latency: "normal", NUMA: "nic"}, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 25 },
+			"VM-NUMA-013"},
+		"node of the NIC unknown": {answers.Tuning{Latency: "normal", NUMA: "nic"},
+			func(inv *backends.Inventory) { inv.Hosts[0].NIC("vmnic2").NUMA = -1 }, "HOST-PNIC-NUMA-011"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := tunable(2)

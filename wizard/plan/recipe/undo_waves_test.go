@@ -24,12 +24,14 @@ func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 		firmware plan.Prior
 		from     backends.Value // of the planned change; Absent: none is planned
 	}{
-		"as the run left it":            {plan.Prior{Change: set(backends.KindFirmware, cardCX5), Prior: was, Found: left}, left},
-		"nobody knows":                  {plan.Prior{Change: set(backends.KindFirmware, cardCX5), Prior: was, Uncertain: true}, backends.Unknown("host/esx-01/host-ssh")},
+		"as the run left it": {plan.Prior{Change: set(backends.KindFirmware, cardCX5), Prior: was, Found: left}, left},
+		"nobody knows": {plan.Prior{Change: set(backends.KindFirmware, cardCX5), Prior: was, Uncertain: true},
+			backends.Unknown("host/esx-01/host-ssh")},
 		"put back in an attempt before": {plan.Prior{Change: set(backends.KindFirmware, cardCX5), Prior: was, Found: was}, backends.Absent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := rollback.Build([]plan.Prior{{Change: tools, Prior: backends.Absent, Found: backends.ValueOf("4.28")}, c.firmware, params}, inv, rollback.Options{})
+			p, err := rollback.Build([]plan.Prior{{Change: tools, Prior: backends.Absent, Found: backends.ValueOf("4.28")}, c.firmware, params}, inv,
+				rollback.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,8 +59,9 @@ func TestRollbackKeepsVMsOffDuringTheReboot(t *testing.T) {
 	inv := ready(newSRIOV(1))
 	inv.VM("vm-01").Power = "poweredOff"
 	params := plan.Prior{
-		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams, Name: connectX.Driver()}},
-		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params),
+		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams,
+			Name: connectX.Driver()}},
+		Prior: backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params),
 	}
 	for _, held := range [][]string{nil, {"vm-01"}} {
 		p, err := rollback.Build([]plan.Prior{params}, inv, rollback.Options{Held: held})

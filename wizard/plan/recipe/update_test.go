@@ -32,7 +32,8 @@ func TestFirmwareUpdate(t *testing.T) {
 			a.SRIOV.Firmware = map[string]string{"MT_0000000359": strings.Replace(newImage, "16_35_8008", "22_46_3048", 1)}
 		}, false, ""},
 		"another board of the maker": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Firmware = map[string]backends.Firmware{cardCX5: {PSID: "MT_0000000011", Next: map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8"}}}
+			inv.Hosts[0].System.Firmware = map[string]backends.Firmware{cardCX5: {PSID: "MT_0000000011",
+				Next: map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8"}}}
 		}, false, ""},
 		"an OEM's board": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Firmware = map[string]backends.Firmware{cardCX5: {PSID: "DEL0000000027"}}
@@ -62,7 +63,8 @@ func TestFirmwareUpdate(t *testing.T) {
 			if u == nil {
 				return
 			}
-			if u.Irreversible == "" || !slices.Contains(u.After, hostChange("esx-01", backends.KindFirmware, cardCX5)) || !slices.Equal(u.Within, []string{"host/esx-01/host-ssh"}) {
+			if u.Irreversible == "" || !slices.Contains(u.After, hostChange("esx-01", backends.KindFirmware, cardCX5)) ||
+				!slices.Equal(u.Within, []string{"host/esx-01/host-ssh"}) {
 				t.Errorf("%+v", u)
 			}
 			for _, b := range p.Brackets {
@@ -86,9 +88,10 @@ func TestFirmwareFitsTheDriver(t *testing.T) {
 		driver, image  string
 		refused, noted string
 	}{
-		"documented":        {"4.21.71.101-1OEM.702.0.0.17630552", "16_29_1016", "", ""},
-		"too old":           {"4.21.71.101-1OEM.702.0.0.17630552", "16_28_4000", oldest, ""},
-		"a later driver":    {"4.23.6.2-1OEM.803.0.0.24022510", "16_35_8008", "", oldest + "; that 4.23.6.2-1OEM.803.0.0.24022510 needs no newer one is unverified"},
+		"documented": {"4.21.71.101-1OEM.702.0.0.17630552", "16_29_1016", "", ""},
+		"too old":    {"4.21.71.101-1OEM.702.0.0.17630552", "16_28_4000", oldest, ""},
+		"a later driver": {"4.23.6.2-1OEM.803.0.0.24022510", "16_35_8008", "",
+			oldest + "; that 4.23.6.2-1OEM.803.0.0.24022510 needs no newer one is unverified"},
 		"later and too old": {"4.23.6.2-1OEM.803.0.0.24022510", "16_28_4000", "", "16.28.4000 is too old: " + oldest},
 		"an earlier driver": {"4.19.16.8-2vmw.703.0.20.19193900", "16_35_8008", "", "is not checked (unverified)"},
 	} {
@@ -129,9 +132,10 @@ func TestFirmwareIsChecked(t *testing.T) {
 		p             *plan.Plan
 		burnt, looked bool
 	}{
-		"written":                   {build("1017", files, plan.Options{}), true, true},
-		"waits for power":           {build("1017", files, plan.Options{Flashed: held}), false, true},
-		"another file since":        {build("1017", map[string]string{"MT_0000000009": strings.Replace(newImage, "8008", "9000", 1)}, plan.Options{Flashed: held}), true, true},
+		"written":         {build("1017", files, plan.Options{}), true, true},
+		"waits for power": {build("1017", files, plan.Options{Flashed: held}), false, true},
+		"another file since": {build("1017", map[string]string{"MT_0000000009": strings.Replace(newImage, "8008", "9000", 1)},
+			plan.Options{Flashed: held}), true, true},
 		"settings alone":            {build("1017", nil, plan.Options{}), false, false},
 		"settings of a BlueField-2": {build("a2d6", nil, plan.Options{}), false, true},
 	} {

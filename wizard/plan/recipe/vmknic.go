@@ -98,7 +98,8 @@ func (b *builder) createVMKNics() {
 		after := []string{backends.Setting{Target: backends.PortGroupRef(create.PortGroup), Kind: backends.KindPortGroup}.ID()}
 		if member := draft.MemberSetting(h.Name, group); current.Value(b.Inventory, member).IsAbsent() {
 			if !slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Setting == member }) {
-				b.Refuse(backends.HostRef(h.Name), "HOST-VMKNIC-EXIST-002", "add the host to "+group+", or choose another pvrdma.vmknic.create.portgroup",
+				b.Refuse(backends.HostRef(h.Name), "HOST-VMKNIC-EXIST-002",
+					"add the host to "+group+", or choose another pvrdma.vmknic.create.portgroup",
 					"is not a member of %s, the switch of the port group %s", group, create.PortGroup)
 				continue
 			}
@@ -121,8 +122,10 @@ func (b *builder) sameSubnet(h *draft.Host, ip string) {
 	network := b.Answers.PVRDMA.VMKNic.Create.Network
 	for _, k := range h.VMKs {
 		if have, err := netip.ParseAddr(k.IP); err == nil && network.Contains(have) {
-			b.Object(backends.HostRef(h.Name), "HOST-VMKNIC-SUBNET-003", "choose another pvrdma.vmknic.create.network, or name "+k.Device+" as pvrdma.vmknic",
-				"its %s (%s) is in %s already; a host sends to one subnet by one vmknic only, so that of %s might not be used", k.Device, k.IP, network, ip)
+			b.Object(backends.HostRef(h.Name), "HOST-VMKNIC-SUBNET-003", "choose another pvrdma.vmknic.create.network, or name "+k.Device+
+				" as pvrdma.vmknic",
+				"its %s (%s) is in %s already; a host sends to one subnet by one vmknic only, so that of %s might not be used", k.Device, k.IP, network,
+				ip)
 		}
 	}
 }
@@ -137,7 +140,8 @@ func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 		case pg.Uplink || sw == nil:
 			b.Refuse(ref, "DVS-PG-007", "choose another pvrdma.vmknic.create.portgroup", "is an uplink port group")
 		case pg.VLAN != fmt.Sprint(create.VLAN):
-			b.Refuse(ref, "DVS-PG-VLAN-008", "correct pvrdma.vmknic.create.vlan, or choose another port group", "has VLAN %s, not %d", pg.VLAN, create.VLAN)
+			b.Refuse(ref, "DVS-PG-VLAN-008", "correct pvrdma.vmknic.create.vlan, or choose another port group", "has VLAN %s, not %d", pg.VLAN,
+				create.VLAN)
 		default:
 			return sw.Name, sw.MTU, true
 		}
@@ -149,7 +153,8 @@ func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 			continue
 		}
 		if r.want.Switch.VLAN != create.VLAN {
-			b.Refuse(ref, "DVS-PG-VLAN-008", "correct pvrdma.vmknic.create.vlan, or choose another port group", "gets VLAN %d, not %d", r.want.Switch.VLAN, create.VLAN)
+			b.Refuse(ref, "DVS-PG-VLAN-008", "correct pvrdma.vmknic.create.vlan, or choose another port group", "gets VLAN %d, not %d",
+				r.want.Switch.VLAN, create.VLAN)
 			return "", 0, false
 		}
 		return r.want.Switch.Name, r.mtu(), true
@@ -160,7 +165,8 @@ func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 		return "", 0, false
 	}
 	r := b.rail(0)
-	want := backends.PortGroupSpec{Switch: r.want.Switch.Name, VLAN: create.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
+	want := backends.PortGroupSpec{Switch: r.want.Switch.Name, VLAN: create.VLAN, Binding: "earlyBinding",
+		Active: []string{backends.UplinkName(1)}}
 	if sw := b.Inventory.Switch(want.Switch); sw != nil && len(sw.Uplinks) > 0 {
 		want.Active = sw.Uplinks[:1]
 	}

@@ -35,12 +35,15 @@ func vmknics(p *plan.Plan) string {
 
 func TestVMKNicsAreCreated(t *testing.T) {
 	vmk := func(device, ip string) backends.VMKernelNIC {
-		return backends.VMKernelNIC{Device: device, IP: ip, PrefixLen: 24, MTU: 9000, PortGroup: "VMK", Switch: "RDMA-DVS", NetStack: "defaultTcpipStack"}
+		return backends.VMKernelNIC{Device: device, IP: ip, PrefixLen: 24, MTU: 9000, PortGroup: "VMK", Switch: "RDMA-DVS",
+			NetStack: "defaultTcpipStack"}
 	}
 	group := func(inv *backends.Inventory, vlan string) {
-		inv.Switches = append(inv.Switches, backends.Switch{Name: "OTHER", Datacenter: inv.Hosts[0].Datacenter, MTU: 1500, Uplinks: []string{"u1"},
+		inv.Switches = append(inv.Switches, backends.Switch{Name: "OTHER", Datacenter: inv.Hosts[0].Datacenter, MTU: 1500,
+			Uplinks: []string{"u1"},
 			Members: map[string]backends.Member{"esx-01": {}, "esx-02": {}, "esx-03": {}}, PortGroups: []string{"VMK"}})
-		inv.PortGroups = append(inv.PortGroups, backends.PortGroup{Name: "VMK", Switch: "OTHER", VLAN: vlan, Active: []string{"u1"}, Binding: "earlyBinding"})
+		inv.PortGroups = append(inv.PortGroups, backends.PortGroup{Name: "VMK", Switch: "OTHER", VLAN: vlan, Active: []string{"u1"},
+			Binding: "earlyBinding"})
 	}
 	for name, tt := range map[string]struct {
 		change func(*answers.Answers, *backends.Inventory)
@@ -48,18 +51,21 @@ func TestVMKNicsAreCreated(t *testing.T) {
 		want   string // planned changes, or a part of the refusal
 	}{
 		"from nothing": {nil, plan.Options{},
-			"VMK is made; esx-01 10.1.0.11/24 VMK 9000; esx-02 10.1.0.12/24 VMK 9000; esx-03 10.1.0.13/24 VMK 9000; esx-01 waits; esx-02 waits; esx-03 waits"},
+			"VMK is made; esx-01 10.1.0.11/24 VMK 9000; esx-02 10.1.0.12/24 VMK 9000; esx-03 10.1.0.13/24 VMK 9000; esx-01 waits; esx-02 waits; " +
+				"esx-03 waits"},
 		"a limit moves nobody": {nil, plan.Options{Limit: []string{"esx-02"}}, "VMK is made; esx-02 10.1.0.12/24 VMK 9000; esx-02 waits"},
 		"one is there": {func(_ *answers.Answers, inv *backends.Inventory) {
 			group(inv, "0")
 			inv.Hosts[1].VMKs = append(inv.Hosts[1].VMKs, vmk("vmk4", "10.1.0.11"))
 		}, plan.Options{}, "esx-01 10.1.0.12/24 VMK 1500; esx-03 10.1.0.13/24 VMK 1500; esx-01 waits; esx-02 has vmk4; esx-03 waits"},
-		"a guest has the address": {func(_ *answers.Answers, inv *backends.Inventory) { inv.VMs[0].IPs = []string{"10.1.0.12"} }, plan.Options{Limit: []string{"esx-02"}},
+		"a guest has the address": {func(_ *answers.Answers, inv *backends.Inventory) { inv.VMs[0].IPs = []string{"10.1.0.12"} },
+			plan.Options{Limit: []string{"esx-02"}},
 			"VMK is made; esx-02 10.1.0.13/24 VMK 9000; esx-02 waits"},
 		"one host is named": {func(a *answers.Answers, _ *backends.Inventory) {
 			a.PVRDMA.VMKNic.Names = map[string]string{"esx-01": "vmk0", "esx-02": "vmk0"}
 		}, plan.Options{}, "VMK is made; esx-03 10.1.0.11/24 VMK 9000; esx-01 has vmk0; esx-02 has vmk0; esx-03 waits"},
-		"a port group that is there": {func(_ *answers.Answers, inv *backends.Inventory) { group(inv, "0") }, plan.Options{Limit: []string{"esx-01"}},
+		"a port group that is there": {func(_ *answers.Answers, inv *backends.Inventory) { group(inv, "0") },
+			plan.Options{Limit: []string{"esx-01"}},
 			"esx-01 10.1.0.11/24 VMK 1500; esx-01 waits"},
 		"its VLAN is another": {func(_ *answers.Answers, inv *backends.Inventory) { group(inv, "7") }, plan.Options{}, "has VLAN 7, not 0"},
 		"no host on it": {func(_ *answers.Answers, inv *backends.Inventory) {
@@ -79,7 +85,8 @@ func TestVMKNicsAreCreated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(3)
 			a := newAnswers(inv)
-			a.PVRDMA.VMKNic = answers.VMKNic{Create: &answers.VMKCreate{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"), Start: netip.MustParseAddr("10.1.0.11")}}
+			a.PVRDMA.VMKNic = answers.VMKNic{Create: &answers.VMKCreate{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"),
+				Start: netip.MustParseAddr("10.1.0.11")}}
 			if tt.change != nil {
 				tt.change(a, inv)
 			}
@@ -115,7 +122,8 @@ func TestCreatedVMKNicsThatStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)
 			a := newAnswers(inv)
-			a.PVRDMA.VMKNic = answers.VMKNic{Create: &answers.VMKCreate{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"), Start: netip.MustParseAddr("10.1.0.11")}}
+			a.PVRDMA.VMKNic = answers.VMKNic{Create: &answers.VMKCreate{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"),
+				Start: netip.MustParseAddr("10.1.0.11")}}
 			back := apply(t, a, inv)
 			c.change(inv)
 			p, err := rollback.Build(back.priors, inv, rollback.Options{Brackets: back.brackets})

@@ -55,8 +55,9 @@ func (b *builder) networks(want answers.VM) []answers.Adapter {
 		return nets
 	}
 	if len(nets) > 1 {
-		b.Refuse(backends.VMRef(want.Name), "", "give it one address, list its cards as rails, or set gpudirect.nic to sriov", "has %d adapters in vms; its "+
-			"one RDMA card has one network", len(nets))
+		b.Refuse(backends.VMRef(want.Name), "", "give it one address, list its cards as rails, or set gpudirect.nic to sriov",
+			"has %d adapters in vms; its "+
+				"one RDMA card has one network", len(nets))
 	}
 	nets = slices.Clone(nets)
 	for i := range nets {
@@ -91,12 +92,14 @@ func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.V
 		found = append(found, v)
 	}
 	if len(found) == 0 {
-		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
+		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v backends.VM) string { return v.Name },
+			"name or inventory path"), "no such VM in the inventory")
 		return nil
 	}
 	paths := backends.Each(found, func(v *backends.VM) string { return cmp.Or(v.Path, v.Name) })
 	slices.Sort(paths)
-	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs of vCenter; write the inventory path: %s", name, strings.Join(paths, ", ")))
+	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs of vCenter; write the inventory path: %s", name,
+		strings.Join(paths, ", ")))
 	return nil
 }
 
@@ -116,7 +119,8 @@ func (b *builder) vmState(v *backends.VM) bool {
 		b.Refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which does not support RDMA adapters")
 	default:
 		if h := b.Part(v.Host); h.InMaintenance && v.Power != "poweredOn" {
-			b.Refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode", "is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
+			b.Refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode",
+				"is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
 			return false
 		}
 		return true
@@ -203,8 +207,9 @@ func (b *builder) vm(v *draft.VM) {
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
-		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
-		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []plan.Disruption{plan.MemoryLocked}})
+		To:       backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
+		Why:      "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)",
+		Disrupts: []plan.Disruption{plan.MemoryLocked}})
 	body = append(body, b.tuning(v)...)
 	if !b.WholeCard() {
 		body = append(body, b.adapters(v)...)
@@ -245,7 +250,8 @@ func (b *builder) memoryFits() {
 	}
 	for _, h := range b.Hosts {
 		if h.MemoryMB > 0 && sum[h.Name] > h.MemoryMB {
-			b.Object(backends.HostRef(h.Name), "VM-MEMFIT-008", "move or shrink VMs", "%d MB of memory would be reserved, it has %d MB", sum[h.Name], h.MemoryMB)
+			b.Object(backends.HostRef(h.Name), "VM-MEMFIT-008", "move or shrink VMs", "%d MB of memory would be reserved, it has %d MB", sum[h.Name],
+				h.MemoryMB)
 		}
 	}
 }
@@ -272,6 +278,7 @@ func (b *builder) apart() {
 			continue
 		}
 		names := backends.Each(groups[group], netip.Prefix.String)
-		b.Note("the RDMA addresses on %s are in %d subnets (%s): a router must forward RoCE between them, or their pairs cannot be measured", group, len(names), strings.Join(names, ", "))
+		b.Note("the RDMA addresses on %s are in %d subnets (%s): a router must forward RoCE between them, or their pairs cannot be measured",
+			group, len(names), strings.Join(names, ", "))
 	}
 }

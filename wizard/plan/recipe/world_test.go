@@ -46,7 +46,8 @@ func newVM(i int, host string) backends.VM {
 	return backends.VM{
 		Name: name, Path: "/DC/vm/" + name, Datacenter: "DC", Cluster: "compute", Host: host, Power: "poweredOn", Hardware: 19,
 		CPUs: 8, MemoryMB: 16384, Firmware: "efi",
-		Adapters: []backends.Adapter{{Label: "Network adapter 1", Type: "vmxnet3", MAC: fmt.Sprintf("00:50:56:00:%02x:00", i), PortGroup: "VM Network", Start: true}},
+		Adapters: []backends.Adapter{{Label: "Network adapter 1", Type: "vmxnet3", MAC: fmt.Sprintf("00:50:56:00:%02x:00", i),
+			PortGroup: "VM Network", Start: true}},
 	}
 }
 
@@ -114,12 +115,14 @@ func setNetwork(t *testing.T, inv *backends.Inventory, s backends.Setting, to ba
 	name := s.Target.Name
 	if to.IsAbsent() {
 		for _, h := range inv.Hosts {
-			if k := slices.IndexFunc(h.VMKs, func(k backends.VMKernelNIC) bool { return s.Kind == backends.KindPortGroup && k.PortGroup == name }); k >= 0 {
+			if k := slices.IndexFunc(h.VMKs,
+				func(k backends.VMKernelNIC) bool { return s.Kind == backends.KindPortGroup && k.PortGroup == name }); k >= 0 {
 				t.Fatalf("%s is removed while %s of %s is on it", s.ID(), h.VMKs[k].Device, h.Name)
 			}
 		}
 		inv.Switches = slices.DeleteFunc(inv.Switches, func(x backends.Switch) bool { return s.Kind == backends.KindSwitch && x.Name == name })
-		inv.PortGroups = slices.DeleteFunc(inv.PortGroups, func(x backends.PortGroup) bool { return s.Kind == backends.KindPortGroup && x.Name == name })
+		inv.PortGroups = slices.DeleteFunc(inv.PortGroups,
+			func(x backends.PortGroup) bool { return s.Kind == backends.KindPortGroup && x.Name == name })
 		for i := range inv.Switches {
 			inv.Switches[i].PortGroups = slices.DeleteFunc(inv.Switches[i].PortGroups, func(p string) bool { return p == name })
 		}
@@ -144,7 +147,8 @@ func setNetwork(t *testing.T, inv *backends.Inventory, s backends.Setting, to ba
 	}
 	spec := decode[backends.SwitchSpec](t, to)
 	if inv.Switch(name) == nil {
-		inv.Switches = append(inv.Switches, backends.Switch{Name: name, Datacenter: spec.Datacenter, Members: map[string]backends.Member{}, Note: backends.SwitchMark})
+		inv.Switches = append(inv.Switches, backends.Switch{Name: name, Datacenter: spec.Datacenter, Members: map[string]backends.Member{},
+			Note: backends.SwitchMark})
 	}
 	sw := inv.Switch(name)
 	sw.Version, sw.MTU, sw.NIOC, sw.Discovery = spec.Version, spec.MTU, spec.NIOC, spec.Discovery
@@ -167,7 +171,8 @@ func setHost(t *testing.T, inv *backends.Inventory, s backends.Setting, to backe
 		h.VMKs = slices.DeleteFunc(h.VMKs, func(k backends.VMKernelNIC) bool { return k.IP == s.Name })
 		if !to.IsAbsent() {
 			spec := decode[backends.VMKSpec](t, to)
-			h.VMKs = append(h.VMKs, backends.VMKernelNIC{Device: fmt.Sprintf("vmk%d", len(h.VMKs)), IP: s.Name, PrefixLen: spec.PrefixLen, MTU: spec.MTU,
+			h.VMKs = append(h.VMKs, backends.VMKernelNIC{Device: fmt.Sprintf("vmk%d", len(h.VMKs)), IP: s.Name, PrefixLen: spec.PrefixLen,
+				MTU:       spec.MTU,
 				PortGroup: spec.PortGroup, Switch: inv.PortGroup(spec.PortGroup).Switch})
 		}
 	case backends.KindMember:

@@ -60,14 +60,17 @@ func byHand(c plan.Change) (text string, commands []string) {
 				[]string{"govc object.destroy \"$(govc find / -type DistributedVirtualSwitch -name " + word(c.Target.Name) + ")\""}
 		}
 		if c.From.Decode(&was) == nil {
-			return fmt.Sprintf("Before: MTU %d, Network I/O Control %t, discovery %q. A version cannot be lowered.", was.MTU, was.NIOC, was.Discovery),
+			return fmt.Sprintf("Before: MTU %d, Network I/O Control %t, discovery %q. A version cannot be lowered.", was.MTU, was.NIOC,
+					was.Discovery),
 				[]string{fmt.Sprintf("govc dvs.change -mtu %d %s", was.MTU, word(c.Target.Name))}
 		}
 	case backends.KindImageComponent:
 		if c.From.IsAbsent() {
-			return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: remove the component " + c.Name + ", Validate, Save; then remediate the hosts.", nil
+			return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: remove the component " + c.Name +
+				", Validate, Save; then remediate the hosts.", nil
 		}
-		return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: the component " + c.Name + " had version " + c.From.String() + ".", nil
+		return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: the component " + c.Name + " had version " +
+			c.From.String() + ".", nil
 	case backends.KindPortGroup:
 		var was backends.PortGroupSpec
 		if c.From.IsAbsent() {
@@ -75,7 +78,8 @@ func byHand(c plan.Change) (text string, commands []string) {
 				[]string{"govc object.destroy \"$(govc find / -type DistributedVirtualPortgroup -name " + word(c.Target.Name) + ")\""}
 		}
 		if c.From.Decode(&was) == nil {
-			return fmt.Sprintf("In the vSphere Client, under Teaming and failover, set the active uplinks to %s.", cmp.Or(strings.Join(was.Active, ", "), "those of the switch")),
+			return fmt.Sprintf("In the vSphere Client, under Teaming and failover, set the active uplinks to %s.",
+					cmp.Or(strings.Join(was.Active, ", "), "those of the switch")),
 				[]string{fmt.Sprintf("govc dvs.portgroup.change -vlan %d %s", was.VLAN, word(c.Target.Name))}
 		}
 	}
@@ -103,11 +107,13 @@ func hostByHand(c plan.Change) (string, []string) {
 	case backends.KindMember:
 		var was backends.MemberSpec
 		if c.From.IsAbsent() {
-			return "The host was no member of " + c.Name + ". In the vSphere Client: the switch, Hosts, Remove from distributed switch; or with PowerCLI:",
+			return "The host was no member of " + c.Name +
+					". In the vSphere Client: the switch, Hosts, Remove from distributed switch; or with PowerCLI:",
 				[]string{fmt.Sprintf("Remove-VDSwitchVMHost -VDSwitch '%s' -VMHost '%s' -Confirm:$false", quote(c.Name), quote(host))}
 		}
 		if c.From.Decode(&was) == nil {
-			return fmt.Sprintf("In the vSphere Client: the switch %s, Add and manage hosts, Manage host networking, %s: its uplinks were %s.", c.Name, host, cmp.Or(strings.Join(was.PNICs, ", "), "none")), nil
+			return fmt.Sprintf("In the vSphere Client: the switch %s, Add and manage hosts, Manage host networking, %s: its uplinks were %s.",
+				c.Name, host, cmp.Or(strings.Join(was.PNICs, ", "), "none")), nil
 		}
 	case backends.KindVMKNic:
 		if c.From.IsAbsent() {
@@ -131,17 +137,20 @@ func hostByHand(c plan.Change) (string, []string) {
 		}
 	case backends.KindPower:
 		if c.From.Decode(&text) == nil {
-			return fmt.Sprintf("The power policy was %q. In the vSphere Client: the host, Configure, Hardware, Overview, Power Management.", text), nil
+			return fmt.Sprintf("The power policy was %q. In the vSphere Client: the host, Configure, Hardware, Overview, Power Management.", text),
+				nil
 		}
 	case backends.KindComponent:
 		if c.From.IsAbsent() {
 			return "The component was not installed. " + reboot, esxcli("software vib remove -n %s", word(c.Name))
 		}
 		if c.From.Decode(&text) == nil {
-			return fmt.Sprintf("Version %s was installed: install it again from its depot (FILE). %s", text, reboot), esxcli("software vib install -d FILE -n %s", word(c.Name))
+			return fmt.Sprintf("Version %s was installed: install it again from its depot (FILE). %s", text, reboot),
+				esxcli("software vib install -d FILE -n %s", word(c.Name))
 		}
 	case backends.KindImageComponent:
-		return "The component " + c.Name + " came with the image of the cluster. In the vSphere Client: the cluster, Updates, Image, then remediate this host. " + reboot, nil
+		return "The component " + c.Name +
+			" came with the image of the cluster. In the vSphere Client: the cluster, Updates, Image, then remediate this host. " + reboot, nil
 	case backends.KindModuleParams:
 		if c.From.Decode(&params) == nil {
 			return reboot, esxcli("system module parameters set -m %s -p %s", word(c.Name), word(pairs(params)))
@@ -154,7 +163,8 @@ func hostByHand(c plan.Change) (string, []string) {
 	case backends.KindVFs:
 		var was backends.VFSpec
 		if c.From.Decode(&was) == nil {
-			return fmt.Sprintf("In the vSphere Client: the host, Configure, Networking, Physical adapters, the adapter at %s, Edit, SR-IOV: it was %s. %s", c.Name,
+			return fmt.Sprintf(
+				"In the vSphere Client: the host, Configure, Networking, Physical adapters, the adapter at %s, Edit, SR-IOV: it was %s. %s", c.Name,
 				map[bool]string{true: fmt.Sprintf("enabled with %d VFs", was.VFs), false: "disabled"}[was.Enabled], reboot), nil
 		}
 	case backends.KindPause:
@@ -165,11 +175,13 @@ func hostByHand(c plan.Change) (string, []string) {
 	case backends.KindGraphics:
 		var was backends.GraphicsSpec
 		if c.From.Decode(&was) == nil {
-			return fmt.Sprintf("In the vSphere Client: the host, Configure, Hardware, Graphics: the default graphics type was %s. %s", was.Default, reboot), nil
+			return fmt.Sprintf("In the vSphere Client: the host, Configure, Hardware, Graphics: the default graphics type was %s. %s", was.Default,
+				reboot), nil
 		}
 	case backends.KindPassthrough:
 		if c.From.Decode(&on) == nil {
-			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may take effect only at the next reboot.",
+			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may take effect only at the " +
+					"next reboot.",
 				esxcli("hardware pci pcipassthru set -d %s -e %t -a", word(c.Name), on)
 		}
 	}

@@ -23,19 +23,26 @@ func TestManualSteps(t *testing.T) {
 		change plan.Change
 		want   string
 	}{
-		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("vmk1")), `govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
+		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("vmk1")),
+			`govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
 		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("")), `advanced set -o '/Net/PVRDMAVmknic' -d true`},
 		{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), `network firewall ruleset set -r 'pvrdma' -e false`},
-		{change(host, backends.KindModuleParams, "nic_driver", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})), `system module parameters set -m 'nic_driver' -p 'drss=4 max_vfs=0,8'`},
-		{change(host, backends.KindFirmware, "0000:3b:00.0", backends.ValueOf(map[string]string{"SRIOV_EN": "0"})), `ssh root@'esx-01' /opt/mellanox/bin/mlxconfig -d '0000:3b:00.0' -y set SRIOV_EN=0`},
-		{change(host, backends.KindPause, "vmnic2", backends.ValueOf(backends.PauseSpec{Rx: true})), `network nic pauseParams set -n 'vmnic2' -r true -t false`},
+		{change(host, backends.KindModuleParams, "nic_driver", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})),
+			`system module parameters set -m 'nic_driver' -p 'drss=4 max_vfs=0,8'`},
+		{change(host, backends.KindFirmware, "0000:3b:00.0", backends.ValueOf(map[string]string{"SRIOV_EN": "0"})),
+			`ssh root@'esx-01' /opt/mellanox/bin/mlxconfig -d '0000:3b:00.0' -y set SRIOV_EN=0`},
+		{change(host, backends.KindPause, "vmnic2", backends.ValueOf(backends.PauseSpec{Rx: true})),
+			`network nic pauseParams set -n 'vmnic2' -r true -t false`},
 		{change(host, backends.KindMember, "DVS", backends.Absent), `Remove-VDSwitchVMHost -VDSwitch 'DVS' -VMHost 'esx-01' -Confirm:$false`},
-		{change(vm, backends.KindMemory, "", backends.ValueOf(backends.MemorySpec{ReservationMB: 512})), `govc vm.change -vm 'it'\''s vm' -memory-pin=false -mem.reservation=512`},
+		{change(vm, backends.KindMemory, "", backends.ValueOf(backends.MemorySpec{ReservationMB: 512})),
+			`govc vm.change -vm 'it'\''s vm' -memory-pin=false -mem.reservation=512`},
 		{change(vm, backends.KindExtra, "numa.nodeAffinity", backends.Absent), `-e 'numa.nodeAffinity='`},
 		{change(vm, backends.KindAdapter, "RDMA-PG", backends.Absent), `govc device.remove -vm 'it'\''s vm' ethernet-N`},
 		{change(guest, backends.KindAddress, "RDMA-PG", backends.Absent), "- netplan: `rm -f /etc/netplan/*rdma-setup-*.yaml && netplan apply`"},
-		{change(backends.SwitchRef("DVS"), backends.KindSwitch, "", backends.ValueOf(backends.SwitchSpec{MTU: 1500})), `govc dvs.change -mtu 1500 'DVS'`},
-		{change(backends.PortGroupRef("PG"), backends.KindPortGroup, "", backends.Absent), `govc object.destroy "$(govc find / -type DistributedVirtualPortgroup -name 'PG')"`},
+		{change(backends.SwitchRef("DVS"), backends.KindSwitch, "", backends.ValueOf(backends.SwitchSpec{MTU: 1500})),
+			`govc dvs.change -mtu 1500 'DVS'`},
+		{change(backends.PortGroupRef("PG"), backends.KindPortGroup, "", backends.Absent),
+			`govc object.destroy "$(govc find / -type DistributedVirtualPortgroup -name 'PG')"`},
 	} {
 		steps := rollback.ByHand([]plan.Change{tt.change}, nil)
 		if page := (rollback.Page{Steps: steps}).Markdown(); !strings.Contains(page, "    "+tt.want) && !strings.Contains(page, tt.want+"\n") {
@@ -50,7 +57,8 @@ func TestManualSteps(t *testing.T) {
 	modules := change(guest, backends.KindModules, "rdma", backends.ValueOf([]string{"mlx5_ib"}))
 	modules.To = backends.ValueOf([]string{"mlx5_ib", "ib_umad"})
 	persist := change(guest, backends.KindPersist, "", backends.Absent)
-	page := rollback.Page{Steps: rollback.ByHand([]plan.Change{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), upgrade, modules, persist},
+	page := rollback.Page{Steps: rollback.ByHand([]plan.Change{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), upgrade,
+		modules, persist},
 		map[string]*backends.Kept{persist.ID(): {Items: []backends.Item{file, unit, images}}})}.Markdown()
 	// systemctl(1): disable needs the unit's file; daemon-reload comes after it is gone. update-initramfs(8): -k all.
 	at := 0
@@ -71,10 +79,12 @@ func TestManualSteps(t *testing.T) {
 
 // The page says for each program how to remove, at the VM's console and without network, the file that this program writes for an adapter.
 func TestConsoleCommandsRemoveOurFiles(t *testing.T) {
-	for system, program := range map[netconf.System]string{netconf.Netplan: "netplan", netconf.NetworkManager: "NetworkManager", netconf.Networkd: "systemd-networkd",
-		netconf.Ifcfg: "network-scripts", netconf.Ifupdown: "ifupdown"} {
+	for system, program := range map[netconf.System]string{netconf.Netplan: "netplan", netconf.NetworkManager: "NetworkManager",
+		netconf.Networkd: "systemd-networkd",
+		netconf.Ifcfg:    "network-scripts", netconf.Ifupdown: "ifupdown"} {
 		for _, group := range []string{"RDMA-PG", "Größe 1/2", backends.WholeHCA} {
-			c := plan.Change{Setting: backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: group}, To: backends.ValueOf("x")}
+			c := plan.Change{Setting: backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: group},
+				To: backends.ValueOf("x")}
 			page := rollback.Page{Steps: rollback.ByHand([]plan.Change{c}, nil)}.Markdown()
 			_, command, _ := strings.Cut(page, "\n- "+program+": `rm -f ")
 			command, _, _ = strings.Cut(command, " && ")

@@ -46,15 +46,18 @@ func vmByHand(c plan.Change) (string, []string) {
 		}
 	case backends.KindAdapter:
 		if c.From.IsAbsent() {
-			return off + " The adapter on port group " + c.Name + " did not exist. Find its name (ethernet-N) in the list, then remove it; vms.json has the adapters from before.",
+			return off + " The adapter on port group " + c.Name +
+					" did not exist. Find its name (ethernet-N) in the list, then remove it; vms.json has the adapters from before.",
 				[]string{"govc device.info -vm " + vm + " 'ethernet-*'", "govc device.remove -vm " + vm + " ethernet-N"}
 		}
 		return off + " The adapter on port group " + c.Name + " was: " + c.From.String() + "; vms.json has all its settings.", nil
 	case backends.KindVGPU:
 		return off + " vGPUs " + c.Name + " that it had: " + map[bool]string{true: "none", false: c.From.String()}[c.From.IsAbsent()] +
-			". Find them (pcipassthrough-N) in the list and remove those that were added.", []string{"govc device.info -vm " + vm + " 'pcipassthrough-*'"}
+				". Find them (pcipassthrough-N) in the list and remove those that were added.",
+			[]string{"govc device.info -vm " + vm + " 'pcipassthrough-*'"}
 	case backends.KindDeviceGroup:
-		return off + " The VM did not have the vendor device group " + c.Name + ". Remove it as a whole in the vSphere Client: VM, Edit Settings.", nil
+		return off + " The VM did not have the vendor device group " + c.Name +
+			". Remove it as a whole in the vSphere Client: VM, Edit Settings.", nil
 	case backends.KindDevice:
 		if c.From.IsAbsent() {
 			return off + " The VM did not have the device at " + c.Name + ". Find its name (pcipassthrough-N) in the list, then remove it.",
@@ -124,7 +127,8 @@ func itemByHand(i backends.Item) (string, []string) {
 		if strings.HasPrefix(i.Name, "/") {
 			return "Build the initial RAM disks again: sudo update-initramfs -u -k all, or sudo dracut -f --regenerate-all.", nil
 		}
-		return "Build the initial RAM disk of kernel " + i.Name + " again: sudo update-initramfs -u -k " + i.Name + ", or sudo dracut -f --kver " + i.Name + ".", nil
+		return "Build the initial RAM disk of kernel " + i.Name + " again: sudo update-initramfs -u -k " + i.Name +
+			", or sudo dracut -f --kver " + i.Name + ".", nil
 	case backends.ItemInterface:
 		return "The interface with MAC " + i.Name + " (see: ip -br link) was: " + i.State.String() +
 			". Set that with ip address and ip link; if its adapter is removed from the VM, this is not needed.", nil

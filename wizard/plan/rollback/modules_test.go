@@ -19,11 +19,14 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 		bare   bool           // the VM has no PVRDMA adapter
 		fixed  []string       // built into the kernel
 	}{
-		"as the run left it":                {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{"vmw_pvrdma"}), false, nil},
-		"none before":                       {backends.Absent, all, backends.ValueOf([]string{}), false, nil},
-		"after a boot":                      {backends.ValueOf([]string{"vmw_pvrdma"}), nil, backends.Unknown("no change"), false, nil},
-		"as before":                         {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"vmw_pvrdma"}, backends.Unknown("no change"), false, nil},
-		"the adapter has gone since":        {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"ib_umad", "rdma_cm"}, backends.ValueOf([]string{}), false, nil},
+		"as the run left it": {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{"vmw_pvrdma"}), false,
+			nil},
+		"none before":  {backends.Absent, all, backends.ValueOf([]string{}), false, nil},
+		"after a boot": {backends.ValueOf([]string{"vmw_pvrdma"}), nil, backends.Unknown("no change"), false, nil},
+		"as before": {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"vmw_pvrdma"}, backends.Unknown("no change"),
+			false, nil},
+		"the adapter has gone since": {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"ib_umad", "rdma_cm"},
+			backends.ValueOf([]string{}), false, nil},
 		"no adapter is left, its driver is": {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{}), true, nil},
 		"built in since, by another kernel": {backends.Absent, all, backends.ValueOf([]string{"rdma_cm"}), false, []string{"rdma_cm"}},
 		"all built in":                      {backends.ValueOf(all), all, backends.Unknown("no change"), true, all},
@@ -36,7 +39,8 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 				inv.VMs[0].Adapters = []backends.Adapter{{Type: "pvrdma"}}
 			}
 			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindModules, Name: "rdma"}
-			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf(all)}, Prior: c.before, Found: backends.ValueOf(all)}},
+			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf(all)}, Prior: c.before,
+				Found: backends.ValueOf(all)}},
 				inv, rollback.Options{})
 			if err != nil {
 				t.Fatal(err)

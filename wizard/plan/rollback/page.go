@@ -25,7 +25,9 @@ func (p Page) Markdown() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Undo run %s manually\n", p.Run)
 	say("vCenter: %s\n", p.VCenter)
-	say("`rdma-setup rollback %s` does all of this. Use this page only where the program cannot be used. Log in with govc first (GOVC_URL, GOVC_USERNAME,", p.Run)
+	say(
+		"`rdma-setup rollback %s` does all of this. Use this page only where the program cannot be used. Log in with govc first (GOVC_URL, "+
+			"GOVC_USERNAME,", p.Run)
 	say("GOVC_PASSWORD). The steps are in the order in which they must be taken; skip those of changes that were never made.")
 	if !p.Complete {
 		say("\nThis page was written before the first change, from the plan.")
@@ -35,7 +37,9 @@ func (p Page) Markdown() string {
 		for _, s := range p.Saved {
 			say("- %s", s)
 		}
-		say("\nAn exported switch is restored with pyVmomi: build a vim.dvs.EntityBackup.Config of each entry of the file (configBlob is base64) and call")
+		say(
+			"\nAn exported switch is restored with pyVmomi: build a vim.dvs.EntityBackup.Config of each entry of the file (configBlob is " +
+				"base64) and call")
 		say("content.dvSwitchManager.DVSManagerImportEntity_Task(entries, \"applyToEntitySpecified\").")
 	}
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Change.Target.Type == backends.TypeHost }) {
@@ -72,7 +76,9 @@ func console(say func(string, ...any), steps []Step, guest backends.Ref) {
 	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Change.Kind == backends.KindAddress && s.Change.Target == guest }) {
 		return
 	}
-	say("\nIf the guest has lost its network: open the VM's console in the vSphere Client and log in as root. The guest's own files are unchanged; remove")
+	say(
+		"\nIf the guest has lost its network: open the VM's console in the vSphere Client and log in as root. The guest's own files are " +
+			"unchanged; remove")
 	say("those of this program, which needs no network:\n")
 	for _, p := range [][2]string{
 		{"netplan", "rm -f /etc/netplan/*rdma-setup-*.yaml && netplan apply"},

@@ -61,7 +61,8 @@ func sinceChanged(p plan.Prior, others []backends.Difference, who []string) stri
 	for _, d := range others[:min(len(others), 5)] {
 		left := p.Left.Item(d.Kind, d.Name)
 		if left.State == d.Is {
-			out = append(out, string(d.Kind)+" "+d.Name+" is now "+d.Is.String()+"; before the run it was "+d.Was.String()+", which is no longer available")
+			out = append(out, string(d.Kind)+" "+d.Name+" is now "+d.Is.String()+"; before the run it was "+d.Was.String()+
+				", which is no longer available")
 			lost++
 			continue
 		}

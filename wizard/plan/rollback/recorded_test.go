@@ -53,24 +53,31 @@ func TestRecordedItems(t *testing.T) {
 		leaves   []string
 		conflict string
 	}{
-		"as before":                        {left: left, now: was},
-		"as the run left it":               {left: left, now: left, restores: []string{unit, list}},
-		"killed in the middle":             {now: kept(file(unit, "ours"), file(list, nil)), restores: []string{unit}},
-		"killed, and nobody knows the one": {left: kept(file(list, "ours")), now: kept(file(unit, "?"), file(list, "ours")), restores: []string{unit, list}},
-		"half undone":                      {left: left, now: kept(file(unit, "ours"), file(list, nil)), restores: []string{unit}},
-		"half made":                        {left: left, now: kept(file(unit, backends.Partial("x.tmp")), file(list, nil)), restores: []string{unit}},
-		"deleted by somebody":              {left: left, now: kept(file(unit, nil), file(list, nil))},
-		"edited, stop":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), conflict: unit + " is now theirs; the run left it as ours"},
-		"edited, keep":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Keep, restores: []string{list}, leaves: []string{unit}},
-		"cannot be had, keep":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), on: rollback.Keep, back: true, leaves: []string{unit}},
-		"cannot be had, stop":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), back: true, conflict: "is no longer available"},
-		"only edited, keep":                {left: left, now: kept(file(unit, "theirs"), file(list, nil)), on: rollback.Keep, leaves: []string{unit}},
-		"edited, restore":                  {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Restore, restores: []string{list, unit}},
-		"made again after a rollback":      {left: was, now: kept(file(unit, nil), file(list, "theirs")), conflict: "the run left none"},
-		"cannot be read":                   {left: left, err: errors.New("no answer"), conflict: "persist cannot be read: no answer"},
+		"as before":            {left: left, now: was},
+		"as the run left it":   {left: left, now: left, restores: []string{unit, list}},
+		"killed in the middle": {now: kept(file(unit, "ours"), file(list, nil)), restores: []string{unit}},
+		"killed, and nobody knows the one": {left: kept(file(list, "ours")), now: kept(file(unit, "?"), file(list, "ours")),
+			restores: []string{unit, list}},
+		"half undone":         {left: left, now: kept(file(unit, "ours"), file(list, nil)), restores: []string{unit}},
+		"half made":           {left: left, now: kept(file(unit, backends.Partial("x.tmp")), file(list, nil)), restores: []string{unit}},
+		"deleted by somebody": {left: left, now: kept(file(unit, nil), file(list, nil))},
+		"edited, stop": {left: left, now: kept(file(unit, "theirs"), file(list, "ours")),
+			conflict: unit + " is now theirs; the run left it as ours"},
+		"edited, keep": {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Keep,
+			restores: []string{list}, leaves: []string{unit}},
+		"cannot be had, keep": {left: left, now: kept(file(unit, "ours"), file(list, nil)), on: rollback.Keep, back: true,
+			leaves: []string{unit}},
+		"cannot be had, stop": {left: left, now: kept(file(unit, "ours"), file(list, nil)), back: true,
+			conflict: "is no longer available"},
+		"only edited, keep": {left: left, now: kept(file(unit, "theirs"), file(list, nil)), on: rollback.Keep, leaves: []string{unit}},
+		"edited, restore": {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Restore,
+			restores: []string{list, unit}},
+		"made again after a rollback": {left: was, now: kept(file(unit, nil), file(list, "theirs")), conflict: "the run left none"},
+		"cannot be read":              {left: left, err: errors.New("no answer"), conflict: "persist cannot be read: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prior := plan.Prior{Change: plan.Change{Setting: persist, To: backends.ValueOf("x")}, Found: backends.ValueOf("x"), Kept: &was, Left: c.left, Back: c.back}
+			prior := plan.Prior{Change: plan.Change{Setting: persist, To: backends.ValueOf("x")}, Found: backends.ValueOf("x"), Kept: &was,
+				Left: c.left, Back: c.back}
 			p, err := rollback.Build([]plan.Prior{prior}, world(), rollback.Options{
 				OnConflict: c.on, Observed: map[string]plan.Observation{persist.ID(): {Now: c.now, Err: c.err}}})
 			if err != nil {
@@ -138,7 +145,8 @@ func TestRecordedItemsOfAGuestThatIsOff(t *testing.T) {
 // Somebody else has set a value of vCenter since: stop names it, keep leaves it, restore sets the earlier value.
 func TestValueChangedBySomebodySince(t *testing.T) {
 	option := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: backends.VMKNICOption}
-	prior := plan.Prior{Change: plan.Change{Setting: option, To: backends.ValueOf("vmk0")}, Prior: backends.ValueOf("vmk1"), Found: backends.ValueOf("vmk0")}
+	prior := plan.Prior{Change: plan.Change{Setting: option, To: backends.ValueOf("vmk0")}, Prior: backends.ValueOf("vmk1"),
+		Found: backends.ValueOf("vmk0")}
 	for on, want := range map[rollback.OnConflict]struct {
 		to              any
 		conflicts, left int

@@ -163,7 +163,8 @@ func (u *undo) changedSince(p plan.Prior, now, prior backends.Value) {
 	case Keep:
 		u.keep(c.Target, "%s stays %s, because %s changed it after the run; before the run it was %s", subject(c), now, named(who), prior)
 	case Restore:
-		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "the value from before the run, although " + named(who) + " changed it since"})
+		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior,
+			Why: "the value from before the run, although " + named(who) + " changed it since"})
 	default:
 		u.open(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, remedy(who)),
 			"%s is %s; the run left %s, so %s has changed it since", subject(c), now, p.Found, named(who))
@@ -214,7 +215,8 @@ func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value 
 // boot, for example, the driver of an adapter that was removed is not loaded. A module that neither has was loaded by somebody else.
 func among(now, left, prior backends.Value) backends.Value {
 	is, ours, before := []string{}, []string{}, []string{}
-	if now.Decode(&is) != nil || !left.Known() || left.IsAbsent() || left.Decode(&ours) != nil || prior.Known() && !prior.IsAbsent() && prior.Decode(&before) != nil {
+	if now.Decode(&is) != nil || !left.Known() || left.IsAbsent() || left.Decode(&ours) != nil ||
+		prior.Known() && !prior.IsAbsent() && prior.Decode(&before) != nil {
 		return left
 	}
 	return backends.ValueOf(current.Held(is, func(m string) bool { return slices.Contains(ours, m) || slices.Contains(before, m) }))

@@ -24,7 +24,8 @@ func (u *undo) rest() {
 		}
 		if c.Kind == backends.KindVMKNic && c.To.IsAbsent() {
 			if roles := u.services(c.Setting); len(roles) > 0 {
-				u.stays(c.Target, "take these services off it, then roll back again", "%s stays: it now carries %s", subject(c), strings.Join(roles, ", "))
+				u.stays(c.Target, "take these services off it, then roll back again", "%s stays: it now carries %s", subject(c),
+					strings.Join(roles, ", "))
 			}
 		}
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
@@ -135,7 +136,8 @@ func (u *undo) services(s backends.Setting) []string {
 func (u *undo) pvrdmaUser(host string) string {
 	for _, v := range u.inv.VMs {
 		for _, a := range v.Adapters {
-			if v.Host == host && a.Type == "pvrdma" && !slices.Contains(u.opts.Listed, v.Name) && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
+			if v.Host == host && a.Type == "pvrdma" && !slices.Contains(u.opts.Listed, v.Name) &&
+				!u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
 				return v.Name
 			}
 		}
@@ -219,7 +221,8 @@ func (u *undo) arrange() {
 			case br.Leave != off || br.Effect != plan.VMPowerCycle:
 				// A guest that cannot be restored does not block its VM and the network below it.
 				br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
-			case stopped && len(br.Around) == 0 && !slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) }):
+			case stopped && len(br.Around) == 0 &&
+				!slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) }):
 				continue // while it is off, its guest could not be restored
 			case stopped:
 				br.Leave = backends.ValueOf("poweredOn")
@@ -243,7 +246,8 @@ func (u *undo) powerCanary() {
 	first := ""
 	for _, id := range u.order {
 		br := u.brackets[id]
-		if br.Kind != backends.BracketVMPower || br.Effect != plan.VMPowerCycle || len(br.Around) > 0 || u.sharesChange(id) || slices.Contains(u.opts.Held, br.Target.Name) {
+		if br.Kind != backends.BracketVMPower || br.Effect != plan.VMPowerCycle || len(br.Around) > 0 || u.sharesChange(id) ||
+			slices.Contains(u.opts.Held, br.Target.Name) {
 			continue
 		}
 		if first == "" {

@@ -38,8 +38,9 @@ func (u *undo) waves(onHost map[string][]string) {
 		if !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
-		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot,
-			Why: "the restored settings take effect at the next boot"})
+		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance),
+			Effect: plan.HostReboot,
+			Why:    "the restored settings take effect at the next boot"})
 		c.Disrupts = append(c.Disrupts, plan.HostReboot)
 		if c.Kind == backends.KindImageComponent {
 			c.After = append(c.After, u.beforeRemediation(*c)...)
@@ -49,7 +50,8 @@ func (u *undo) waves(onHost map[string][]string) {
 			c.After = append(c.After, onHost[host]...)
 			continue
 		}
-		ssh := u.bracket(plan.Bracket{Kind: backends.BracketSSH, Target: c.Target, Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state"})
+		ssh := u.bracket(plan.Bracket{Kind: backends.BracketSSH, Target: c.Target,
+			Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state"})
 		c.Within = append(c.Within, ssh.ID())
 		reboot.After = append(reboot.After, c.ID())
 	}
@@ -59,7 +61,8 @@ func (u *undo) waves(onHost map[string][]string) {
 		reboot.After = append(reboot.After, onHost[host]...)
 		out := reboot
 		if slices.Contains(u.opts.Evacuated, host) {
-			out = u.bracket(plan.Bracket{Kind: backends.BracketMaintenance, Target: backends.HostRef(host), Around: []string{reboot.ID()}, Why: "the run left it in maintenance mode"})
+			out = u.bracket(plan.Bracket{Kind: backends.BracketMaintenance, Target: backends.HostRef(host), Around: []string{reboot.ID()},
+				Why: "the run left it in maintenance mode"})
 			reboot.From = plan.HostFound(true)
 		}
 		for i := range u.inv.VMs {
@@ -123,7 +126,8 @@ func (u *undo) last(host string, hosts []string) {
 		}
 	}
 	for _, br := range u.brackets { // an open shell and VMs that are off use a slot among the hosts that may be down
-		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) ||
+		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH ||
+			slices.Contains(br.Around, reboot(host)) ||
 			br.Target == backends.HostRef(host) && br.Kind == backends.BracketMaintenance {
 			br.After = append(br.After, others...)
 		}
@@ -139,7 +143,8 @@ func (u *undo) keepVCenterUp() {
 			continue
 		}
 		if slices.ContainsFunc(u.changes, func(c plan.Change) bool { return u.atBoot(c) && c.Target.Name == h.Name }) {
-			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, waves.Stays(u.inv, &v, h))
+			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again",
+				"runs vCenter itself (%s), and would have to reboot: %s", v.Name, waves.Stays(u.inv, &v, h))
 		}
 	}
 	for i := range u.inv.VMs {
@@ -150,7 +155,8 @@ func (u *undo) keepVCenterUp() {
 		}
 		if fate, why := u.bystander(v); fate == waves.BystanderRefused &&
 			slices.ContainsFunc(u.changes, func(c plan.Change) bool { return u.atBoot(c) && c.Target.Name == v.Host }) {
-			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "has to reboot, but runs %s, which the answers do not list: %s", v.Name, why)
+			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.",
+				"has to reboot, but runs %s, which the answers do not list: %s", v.Name, why)
 		}
 	}
 	u.rest() // targets that depend on a stopped host are not changed either

@@ -25,7 +25,8 @@ const bystanderRemedy = "Move it to another host, set DRS to fully automated, or
 
 // BystanderOf returns what happens to a running VM that the answers do not list on a host that reboots, and why. Free is the
 // memory that other hosts have for VMs that are moved by vMotion, in MB by host; a VM's memory is deducted. nil: not counted.
-func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) (BystanderOutcome, string) {
+func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host,
+	free map[string]int64) (BystanderOutcome, string) {
 	if why := service(v); why != "" {
 		return BystanderService, why
 	}

@@ -64,7 +64,8 @@ func (w *waves) canary(last *draft.Host) {
 	if ownCPU(first) {
 		w.Note("%s has a BlueField, whose mode can be read only where the firmware tools run: such hosts reboot before the others", first.Name)
 	}
-	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
+	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again",
+		first.Name, what)
 }
 
 // proof returns what shows that a host is back, with its devices and its VMs.
@@ -134,5 +135,6 @@ func (w *waves) wavesAfter(h *draft.Host, ids []string) {
 
 // atBoot reports whether a state results from a boot of the host.
 func atBoot(k backends.Kind) bool {
-	return k == backends.KindActiveFirmware || k == backends.KindActiveVFs || k == backends.KindActivePassthrough || k == backends.KindActiveGraphics
+	return k == backends.KindActiveFirmware || k == backends.KindActiveVFs || k == backends.KindActivePassthrough ||
+		k == backends.KindActiveGraphics
 }

@@ -83,7 +83,9 @@ func Plan(d *draft.Draft) {
 	}
 	w.clusters()
 	if !w.Options.Until.IsZero() {
-		w.Note("a host or VM is taken out of service only if it can be back, and its changes undone, by %s (run.window.until); rdma-setup resume continues with the rest",
+		w.Note(
+			"a host or VM is taken out of service only if it can be back, and its changes undone, by %s (run.window.until); rdma-setup resume "+
+				"continues with the rest",
 			w.Options.Until.Format("2006-01-02 15:04 MST"))
 	}
 }
@@ -122,7 +124,8 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 			w.NoteEach(v.Name, "[is left to vCenter while its host reboots|are left to vCenter while their hosts reboot]: %s", why)
 			return
 		case BystanderMoved:
-			w.NoteEach(v.Name, "[is moved to another host by vCenter while its host reboots|are moved to other hosts by vCenter while their hosts reboot]")
+			w.NoteEach(v.Name,
+				"[is moved to another host by vCenter while its host reboots|are moved to other hosts by vCenter while their hosts reboot]")
 			return
 		case BystanderMigrated:
 			then := "not back"
@@ -138,7 +141,9 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 		default:
 			id = w.Power(v, "its host reboots, and "+why)
 			w.Brackets[id].Leave = backends.Absent
-			w.NoteEach(v.Name, "[is not in vms, but is shut down while its host reboots|are not in vms, but are shut down while their hosts reboot], then started again: %s", why)
+			w.NoteEach(v.Name,
+				"[is not in vms, but is shut down while its host reboots|are not in vms, but are shut down while their hosts reboot], then "+
+					"started again: %s", why)
 		}
 	}
 	br := w.Brackets[id]
@@ -155,8 +160,9 @@ func (w *waves) stayOut(h *draft.Host) {
 		return
 	}
 	ref := backends.HostRef(h.Name)
-	br := plan.Bracket{Kind: backends.BracketMaintenance, Target: ref, From: plan.MaintenanceFound(h.InMaintenance), Around: slices.Clone(h.Reboots),
-		After: slices.Clone(w.Brackets[h.Reboots[0]].After), Why: "it is evacuated once for all its reboots"}
+	br := plan.Bracket{Kind: backends.BracketMaintenance, Target: ref, From: plan.MaintenanceFound(h.InMaintenance),
+		Around: slices.Clone(h.Reboots),
+		After:  slices.Clone(w.Brackets[h.Reboots[0]].After), Why: "it is evacuated once for all its reboots"}
 	w.Brackets[br.ID()] = &br
 	for _, id := range h.Reboots {
 		w.Brackets[id].From = plan.HostFound(true)
@@ -186,22 +192,29 @@ func (w *waves) clusters() {
 		return
 	}
 	at := max(1, w.Answers.Run.Reboot.MaxUnavailable)
-	w.Note("hosts enter maintenance mode and reboot: %d in total, at most %d at the same time; if a host does not come back within %s, the remaining hosts are not rebooted",
+	w.Note(
+		"hosts enter maintenance mode and reboot: %d in total, at most %d at the same time; if a host does not come back within %s, the "+
+			"remaining hosts are not rebooted",
 		reboots, at, w.Answers.Run.Reboot.Timeout)
 	for _, name := range names {
 		cl := w.Inventory.Cluster(name)
 		if cl == nil {
-			w.Note("the settings of cluster %s (HA, DRS, vSAN) could not be read: make sure that its failover level allows %d host(s) in maintenance", name, at)
+			w.Note(
+				"the settings of cluster %s (HA, DRS, vSAN) could not be read: make sure that its failover level allows %d host(s) in maintenance",
+				name, at)
 			continue
 		}
 		if cl.HA {
 			w.failover(cl, at)
 		}
 		if cl.VSAN {
-			w.Note("vSAN of %s: each host enters maintenance mode with its objects kept accessible, and only after vSAN has resynchronized the previous host", name)
+			w.Note(
+				"vSAN of %s: each host enters maintenance mode with its objects kept accessible, and only after vSAN has resynchronized the "+
+					"previous host", name)
 		}
 		if cl.DRS && cl.DRSMode != "fullyAutomated" {
-			w.Note("DRS of %s is %s: it does not move VMs automatically before a host enters maintenance mode", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
+			w.Note("DRS of %s is %s: it does not move VMs automatically before a host enters maintenance mode", name,
+				fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
 		}
 	}
 }
@@ -224,13 +237,15 @@ func (w *waves) failover(cl *backends.Cluster, at int) {
 			"HA is on and has %d hosts; with %d down it has no host left for failover", len(up), at)
 		return
 	case left <= cl.Failover:
-		w.Refuse(ref, "CL-HA-012", "lower the failover level of HA's admission control for the run, or run.reboot.max_unavailable where that is more than 1",
+		w.Refuse(ref, "CL-HA-012",
+			"lower the failover level of HA's admission control for the run, or run.reboot.max_unavailable where that is more than 1",
 			"HA's failover level is %d of %d hosts; with %d down, %d are left, and DRS then evacuates no host", cl.Failover, len(up), at, left)
 		return
 	case cl.Failover > 0 && w.memoryShort(cl, up, at):
 		return
 	}
-	w.Note("HA of %s keeps %d of %d hosts while one wave runs; full memory reservations reduce the number of VMs that it can restart", cl.Name, left, len(up))
+	w.Note("HA of %s keeps %d of %d hosts while one wave runs; full memory reservations reduce the number of VMs that it can restart", cl.Name,
+		left, len(up))
 }
 
 // memoryShort objects if the memory that is reserved during a wave does not fit on the hosts that HA counts on: those that are
@@ -266,8 +281,10 @@ func (w *waves) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) b
 		if len(h.Reboots) == 0 || !in(h.Name) || reserved-off[h.Name] <= room {
 			continue
 		}
-		w.Object(backends.Ref{Type: backends.TypeCluster, Name: cl.Name}, "CL-HA-012", "shut VMs down, lower the failover level of HA's admission control for the run, or free memory",
-			"HA's failover level is %d; while %s reboots, %d MB of memory are reserved and %d MB are available: DRS then evacuates no host, and VMs do not start again",
+		w.Object(backends.Ref{Type: backends.TypeCluster, Name: cl.Name}, "CL-HA-012",
+			"shut VMs down, lower the failover level of HA's admission control for the run, or free memory",
+			"HA's failover level is %d; while %s reboots, %d MB of memory are reserved and %d MB are available: DRS then evacuates no host, and "+
+				"VMs do not start again",
 			cl.Failover, h.Name, reserved-off[h.Name], room)
 		return true
 	}

@@ -139,7 +139,8 @@ func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, str
 		case "RUN":
 			var out bytes.Buffer
 			args := append(append([]string{}, shell...), s.rest)
-			proc := &sh.Proc{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Env: containerEnv, Dir: dir, User: sh.User{Name: "root", Home: "/root"},
+			proc := &sh.Proc{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Env: containerEnv, Dir: dir,
+				User:    sh.User{Name: "root", Home: "/root"},
 				Session: &sh.Session{Memlock: 64}, Sys: i.root.sys}
 			status, err := i.root.sys.Exec(ctx, proc)
 			fmt.Fprintf(p.Stderr, "%s", out.String())

@@ -49,7 +49,9 @@ func (e *Engine) command(ctx context.Context, p *sh.Proc) int {
 		return 0
 	}
 	if !p.Root() && p.Name() == "docker" {
-		fmt.Fprintf(p.Stderr, "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: dial unix /var/run/docker.sock: connect: permission denied\n")
+		fmt.Fprintf(p.Stderr,
+			"permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: dial unix "+
+				"/var/run/docker.sock: connect: permission denied\n")
 		return 1
 	}
 	verb, args := p.Args[1], p.Args[2:]
@@ -195,7 +197,9 @@ func (e *Engine) remove(_ context.Context, p *sh.Proc) int {
 			fmt.Fprintf(p.Stderr, "Error response from daemon: No such image: %s\n", tagged(name))
 			return 1
 		case i.running > 0 && !o.Has("f", "force"):
-			fmt.Fprintf(p.Stderr, "Error response from daemon: conflict: unable to remove repository reference \"%s\" (must force) - container is using its referenced image %s\n", name, i.id[:12])
+			fmt.Fprintf(p.Stderr,
+				"Error response from daemon: conflict: unable to remove repository reference \"%s\" (must force) - container is using its referenced "+
+					"image %s\n", name, i.id[:12])
 			return 1
 		}
 		p.Printf("Untagged: %s\n", tagged(name))
@@ -247,7 +251,8 @@ func digest(text string) string {
 // limited returns the memory lock limit of a container. A capability or an unlimited setting removes the limit.
 func limited(o sh.Options) int64 {
 	const docker = 64 // KiB, the default of the kernel
-	if o.Has("privileged") || slices.ContainsFunc(o.Values("cap-add"), func(c string) bool { return strings.TrimPrefix(c, "CAP_") == "IPC_LOCK" }) {
+	if o.Has("privileged") ||
+		slices.ContainsFunc(o.Values("cap-add"), func(c string) bool { return strings.TrimPrefix(c, "CAP_") == "IPC_LOCK" }) {
 		return -1
 	}
 	for _, u := range o.Values("ulimit") {
@@ -272,7 +277,8 @@ func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
 	}
 	e.mu.Unlock()
 	if i == nil {
-		fmt.Fprintf(p.Stderr, "Unable to find image '%s' locally\ndocker: Error response from daemon: manifest for %[1]s not found: manifest unknown.\n", tagged(name))
+		fmt.Fprintf(p.Stderr,
+			"Unable to find image '%s' locally\ndocker: Error response from daemon: manifest for %[1]s not found: manifest unknown.\n", tagged(name))
 		return 125
 	}
 	defer func() {
@@ -294,7 +300,9 @@ func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
 	child.Session = &sh.Session{Memlock: limited(o), TTY: o.Has("t", "it")}
 	status, err := i.root.container(e, o).Exec(ctx, &child)
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "docker: Error response from daemon: failed to create task for container: exec: \"%s\": executable file not found in $PATH: unknown.\n", args[0])
+		fmt.Fprintf(p.Stderr,
+			"docker: Error response from daemon: failed to create task for container: exec: \"%s\": executable file not found in $PATH: unknown.\n",
+			args[0])
 		return 127
 	}
 	return status

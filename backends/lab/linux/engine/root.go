@@ -61,7 +61,8 @@ func newRoot(now func() time.Time, b base) (*root, error) {
 			err = f()
 		}
 	}
-	for _, d := range []string{"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/etc", "/root", "/tmp", "/var/lib", "/var/log", "/opt/mellanox/DEBS/current", "/dev", "/proc"} {
+	for _, d := range []string{"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/etc", "/root", "/tmp", "/var/lib", "/var/log",
+		"/opt/mellanox/DEBS/current", "/dev", "/proc"} {
 		step(func() error { return files.MkdirAll(vfs.Root(), d, 0o755) })
 	}
 	for name, to := range map[string]string{"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib"} {
@@ -70,13 +71,15 @@ func newRoot(now func() time.Time, b base) (*root, error) {
 	file := func(name, text string, mode fs.FileMode) {
 		step(func() error { return files.WriteFile(vfs.Root(), name, []byte(text), mode) })
 	}
-	file("/etc/os-release", "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\""+b.release+"\"\nVERSION_CODENAME="+b.codename+"\nUBUNTU_CODENAME="+b.codename+"\n", 0o644)
+	file("/etc/os-release", "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\""+b.release+"\"\nVERSION_CODENAME="+b.codename+
+		"\nUBUNTU_CODENAME="+b.codename+"\n", 0o644)
 	file("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\n", 0o644)
 	for _, d := range b.debs {
 		file("/opt/mellanox/DEBS/current/"+d+"_51mlnx1-1.51246_amd64.deb", "!<arch>\n", 0o644)
 	}
 	step(func() error {
-		return r.db.Install(r.db.Plan([]string{"coreutils", "bash", "dash", "grep", "sed", "mawk", "findutils", "diffutils", "debianutils", "hostname", "apt", "dpkg", "util-linux"}))
+		return r.db.Install(r.db.Plan([]string{"coreutils", "bash", "dash", "grep", "sed", "mawk", "findutils", "diffutils", "debianutils",
+			"hostname", "apt", "dpkg", "util-linux"}))
 	})
 	step(func() error { return r.db.InstallForeign(b.mofed) })
 	return r, err

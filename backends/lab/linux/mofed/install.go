@@ -43,10 +43,13 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	}
 	release := strings.Join(strings.Split(name, "-")[:3], "-") // MLNX_OFED_LINUX-24.10-1.1.4.0
 	if o.Has("add-kernel-support") {
-		p.Printf("Note: This program will create MLNX_OFED_LINUX TGZ for %s under /tmp/%s-%s directory.\n\nChecking if all needed packages are installed...\n", system, release, s.Kernel.Release)
+		p.Printf(
+			"Note: This program will create MLNX_OFED_LINUX TGZ for %s under /tmp/%s-%s directory.\n\nChecking if all needed packages are "+
+				"installed...\n", system, release, s.Kernel.Release)
 	}
 	p.Printf("Logs dir: /tmp/MLNX_OFED_LINUX.4711.logs\nGeneral log file: /tmp/MLNX_OFED_LINUX.4711.logs/general.log\n\n" +
-		"This program will install the MLNX_OFED_LINUX package on your machine.\nNote that all other Mellanox, OEM, OFED, RDMA or Distribution IB packages will be removed.\n" +
+		"This program will install the MLNX_OFED_LINUX package on your machine.\nNote that all other Mellanox, OEM, OFED, RDMA or Distribution " +
+		"IB packages will be removed.\n" +
 		"Those packages are removed due to conflicts with MLNX_OFED_LINUX, do not reinstall them.\n\n")
 	if !o.Has("force") && !agreed(p) {
 		return 1
@@ -67,8 +70,10 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 		}
 	}
 	if others != nil && !o.Has("force") {
-		p.Printf("\nError: One or more packages depends on MLNX_OFED_LINUX.\nThose packages should be removed before uninstalling MLNX_OFED_LINUX:\n\n%s\n\n"+
-			"To force uninstallation use '--force' flag.\n", strings.Join(others, " "))
+		p.Printf(
+			"\nError: One or more packages depends on MLNX_OFED_LINUX.\nThose packages should be removed before uninstalling "+
+				"MLNX_OFED_LINUX:\n\n%s\n\n"+
+				"To force uninstallation use '--force' flag.\n", strings.Join(others, " "))
 		return inTheWay
 	}
 	for _, pkg := range gone {
@@ -79,7 +84,9 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	}
 	p.Printf("Installing new packages\n")
 	if err := s.bring(ctx, p, release); err != nil {
-		p.Printf("Error: mlnx-ofed-kernel-dkms installation failed!\nCollecting debug info...\n\nSee:\n\t/tmp/MLNX_OFED_LINUX.4711.logs/mlnx-ofed-kernel-dkms.debinstall.log\n%v\n", err)
+		p.Printf(
+			"Error: mlnx-ofed-kernel-dkms installation failed!\nCollecting debug "+
+				"info...\n\nSee:\n\t/tmp/MLNX_OFED_LINUX.4711.logs/mlnx-ofed-kernel-dkms.debinstall.log\n%v\n", err)
 		return 1
 	}
 	if !o.Has("without-fw-update") {
@@ -106,10 +113,12 @@ func agreed(p *sh.Proc) bool {
 
 // requirements checks for the packages required to build modules. On Debian and Ubuntu the installer installs them itself.
 func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
-	wanted := []string{"tcsh", "tcl", "tk", "gcc", "gcc-gfortran", "make", "rpm-build", "createrepo_c", "kernel-modules-extra", "kernel-devel-" + s.Kernel.Release}
+	wanted := []string{"tcsh", "tcl", "tk", "gcc", "gcc-gfortran", "make", "rpm-build", "createrepo_c", "kernel-modules-extra",
+		"kernel-devel-" + s.Kernel.Release}
 	if s.Deb {
-		wanted = []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" +
-			s.Kernel.Release, "m4", "make", "quilt", "swig", "tcl", "tk"}
+		wanted = []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev",
+			"linux-headers-" +
+				s.Kernel.Release, "m4", "make", "quilt", "swig", "tcl", "tk"}
 	}
 	missing := slices.DeleteFunc(wanted, s.DB.Installed)
 	p.Printf("Checking SW Requirements...\n")
@@ -118,10 +127,13 @@ func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	}
 	if !s.Deb {
 		p.Printf("Error: One or more required packages for installing MLNX_OFED_LINUX are missing.\n"+
-			"Please install the missing packages using your Linux distribution Package Management tool.\nRun:\nyum install %s\n", strings.Join(missing, " "))
+			"Please install the missing packages using your Linux distribution Package Management tool.\nRun:\nyum install %s\n",
+			strings.Join(missing, " "))
 		return notReady
 	}
-	p.Printf("One or more required packages for installing MLNX_OFED_LINUX are missing.\nAttempting to install the following missing packages:\n%s\n", strings.Join(missing, " "))
+	p.Printf(
+		"One or more required packages for installing MLNX_OFED_LINUX are missing.\nAttempting to install the following missing packages:\n%s\n",
+		strings.Join(missing, " "))
 	status, err := p.Sys.Exec(ctx, p.With(append([]string{"/usr/bin/apt-get", "install", "-y"}, missing...)...))
 	if err != nil || status != 0 {
 		p.Printf("Error: apt-get install -y %s failed\n", strings.Join(missing, " "))
@@ -132,7 +144,8 @@ func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 
 // replaces reports whether the installer removes a package of the distribution or of an earlier MLNX_OFED.
 func replaces(name string) bool {
-	for _, p := range []string{"rdma-core", "libibverbs", "ibverbs-", "librdmacm", "rdmacm-", "libibumad", "libibmad", "libibnetdisc", "infiniband-diags", "perftest", "ibutils",
+	for _, p := range []string{"rdma-core", "libibverbs", "ibverbs-", "librdmacm", "rdmacm-", "libibumad", "libibmad", "libibnetdisc",
+		"infiniband-diags", "perftest", "ibutils",
 		"ofed-scripts", "mlnx-", "kmod-mlnx-"} {
 		if strings.HasPrefix(name, p) {
 			return true
@@ -199,7 +212,8 @@ func (s *Software) uninstall(_ context.Context, p *sh.Proc) int {
 func (s *Software) contents(release, major, build string) []pkgs.Package {
 	short := strings.ReplaceAll(major, ".", "") + "mlnx54-1." + strings.ReplaceAll(major, ".", "") + "068"
 	own := major + ".OFED." + major + "." + strings.TrimSuffix(build, ".0")
-	info := fmt.Sprintf("#!/bin/bash\ncase \"$1\" in\n-s) echo %[1]s: ;;\n-n) echo %[2]s-%[3]s ;;\n*) echo '%[1]s (OFED-%[2]s-%[4]s):' ;;\nesac\n",
+	info := fmt.Sprintf(
+		"#!/bin/bash\ncase \"$1\" in\n-s) echo %[1]s: ;;\n-n) echo %[2]s-%[3]s ;;\n*) echo '%[1]s (OFED-%[2]s-%[4]s):' ;;\nesac\n",
 		release, major, build, strings.TrimSuffix(build, ".0"))
 	bin := func(dir string, names ...string) map[string]string {
 		m := map[string]string{}
@@ -209,28 +223,36 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 		return m
 	}
 	driver := map[string]string{"/etc/libibverbs.d/mlx5.driver": "driver mlx5\n"}
-	rules := map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}
+	rules := map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n",
+		"/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}
 	tests := bin("/usr/bin", "ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat")
 	verbs := bin("/usr/bin", "ibv_devinfo")
 	list := []pkgs.Package{
-		{Name: "ofed-scripts", Version: own, Bin: map[string]string{"/usr/sbin/ofed_uninstall.sh": "ofed_uninstall.sh"}, Files: map[string]string{"/usr/bin/ofed_info": info}},
+		{Name: "ofed-scripts", Version: own, Bin: map[string]string{"/usr/sbin/ofed_uninstall.sh": "ofed_uninstall.sh"},
+			Files: map[string]string{"/usr/bin/ofed_info": info}},
 		{Name: "mlnx-tools", Version: own, Bin: bin("/usr/bin", "mlnx_qos")},
 	}
-	conf := map[string]string{"/etc/infiniband/openib.conf": "ONBOOT=yes\nRUN_FW_UPDATER_ONBOOT=no\nUMAD_LOAD=yes\nRDMA_UCM_LOAD=yes\nIPOIB_LOAD=yes\n"}
+	conf := map[string]string{
+		"/etc/infiniband/openib.conf": "ONBOOT=yes\nRUN_FW_UPDATER_ONBOOT=no\nUMAD_LOAD=yes\nRDMA_UCM_LOAD=yes\nIPOIB_LOAD=yes\n"}
 	script := map[string]string{"/etc/init.d/openibd": "openibd"}
 	if s.Deb {
 		return append(list, []pkgs.Package{
-			{Name: "mlnx-ofed-kernel-utils", Version: own + ".1", Bin: script, Files: conf}, {Name: "mlnx-ofed-kernel-modules", Version: own + ".1.kver." + s.Kernel.Release},
-			{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs1", Version: short}, {Name: "ibverbs-providers", Version: short, Files: driver, Provides: []string{"libmlx5-1"}},
-			{Name: "ibverbs-utils", Version: short, Bin: verbs}, {Name: "libibumad3", Version: short}, {Name: "librdmacm1", Version: short}, {Name: "rdmacm-utils", Version: short},
+			{Name: "mlnx-ofed-kernel-utils", Version: own + ".1", Bin: script, Files: conf},
+			{Name: "mlnx-ofed-kernel-modules", Version: own + ".1.kver." + s.Kernel.Release},
+			{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs1", Version: short},
+			{Name: "ibverbs-providers", Version: short, Files: driver, Provides: []string{"libmlx5-1"}},
+			{Name: "ibverbs-utils", Version: short, Bin: verbs}, {Name: "libibumad3", Version: short}, {Name: "librdmacm1", Version: short},
+			{Name: "rdmacm-utils", Version: short},
 			{Name: "libibmad5", Version: short}, {Name: "libibnetdisc5", Version: short}, {Name: "infiniband-diags", Version: short},
 			{Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
 		}...)
 	}
 	return append(list, []pkgs.Package{
 		{Name: "mlnx-ofa_kernel", Version: own + ".1-1", Bin: script, Files: conf}, {Name: "kmod-mlnx-ofa_kernel", Version: own + ".1-1"},
-		{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs", Version: short, Files: driver}, {Name: "libibverbs-utils", Version: short, Bin: verbs},
-		{Name: "libibumad", Version: short}, {Name: "librdmacm", Version: short}, {Name: "librdmacm-utils", Version: short}, {Name: "infiniband-diags", Version: short},
+		{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs", Version: short, Files: driver},
+		{Name: "libibverbs-utils", Version: short, Bin: verbs},
+		{Name: "libibumad", Version: short}, {Name: "librdmacm", Version: short}, {Name: "librdmacm-utils", Version: short},
+		{Name: "infiniband-diags", Version: short},
 		{Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
 	}...)
 }

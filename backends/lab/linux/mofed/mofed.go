@@ -139,7 +139,8 @@ func (s *Software) unload() string {
 	for {
 		left, went := "", false
 		for _, l := range s.Kernel.List() {
-			if !strings.HasPrefix(l.Name, "mlx5_") && !strings.HasPrefix(l.Name, "ib_") && !strings.HasPrefix(l.Name, "rdma_") && !strings.HasPrefix(l.Name, "iw_") && l.Name != "rpcrdma" {
+			if !strings.HasPrefix(l.Name, "mlx5_") && !strings.HasPrefix(l.Name, "ib_") && !strings.HasPrefix(l.Name, "rdma_") &&
+				!strings.HasPrefix(l.Name, "iw_") && l.Name != "rpcrdma" {
 				continue
 			}
 			if s.Kernel.Unload(l.Name, false) == nil {

@@ -60,7 +60,8 @@ type Config struct {
 // Programs returns the network programs, netplan only where it belongs to the system.
 func (c *Config) Programs() map[string]sh.Program {
 	all := map[string]sh.Program{
-		"nmcli": c.nmcli, "ip": c.ip, "ping": c.ping, "arping": c.arping, "ethtool": c.ethtool, "ss": c.ss, "hostname": hostname, "networkctl": c.networkctl, "dcb": c.dcb, "mlnx_qos": c.mlnxQoS,
+		"nmcli": c.nmcli, "ip": c.ip, "ping": c.ping, "arping": c.arping, "ethtool": c.ethtool, "ss": c.ss, "hostname": hostname,
+		"networkctl": c.networkctl, "dcb": c.dcb, "mlnx_qos": c.mlnxQoS,
 		"ufw": firewall, "firewall-cmd": firewall, "nft": firewall, "iptables": firewall,
 	}
 	if c.Netplan {
@@ -260,9 +261,12 @@ func (c *Config) warn(p *sh.Proc, s *netplan.State) {
 		}
 	}
 	for _, key := range s.Gateways {
-		warn("`" + key + "` has been deprecated, use default routes instead.\nSee the 'Default routes' section of the documentation for more details.")
+		warn("`" + key +
+			"` has been deprecated, use default routes instead.\nSee the 'Default routes' section of the documentation for more details.")
 	}
 	if text := s.Conflicts(); text != "" {
-		warn("Problem encountered while validating default route consistency.Please set up multiple routing tables and use `routing-policy` instead.\nError: " + text)
+		warn(
+			"Problem encountered while validating default route consistency.Please set up multiple routing tables and use `routing-policy` " +
+				"instead.\nError: " + text)
 	}
 }

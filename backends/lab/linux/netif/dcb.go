@@ -235,7 +235,8 @@ func (d DCB) print(p *sh.Proc) {
 func (h *HCA) ECN() vfs.Tree {
 	t := vfs.Tree{}
 	for i := range 8 {
-		for name, mask := range map[string]func(*DCB) *int{"roce_np": func(d *DCB) *int { return &d.NPOff }, "roce_rp": func(d *DCB) *int { return &d.RPOff }} {
+		for name, mask := range map[string]func(*DCB) *int{"roce_np": func(d *DCB) *int { return &d.NPOff },
+			"roce_rp": func(d *DCB) *int { return &d.RPOff }} {
 			now := h.DCB()
 			t[name+"/enable/"+strconv.Itoa(i)] = vfs.Entry{Data: strconv.Itoa(1-*mask(&now)>>i&1) + "\n", Mode: 0o644, Set: func(text string) error {
 				d := h.DCB()

@@ -66,7 +66,8 @@ func (c *Config) nmConnection(p *sh.Proc, o sh.Options, args []string) int {
 			continue
 		}
 		row := map[string]string{"NAME": con.id(), "UUID": con.get("connection.uuid"), "TYPE": "802-3-ethernet", "DEVICE": con.device,
-			"FILENAME": con.file, "AUTOCONNECT": "yes", "ACTIVE": yesNo(con.device != ""), "STATE": map[bool]string{true: "activated"}[con.device != ""]}
+			"FILENAME": con.file, "AUTOCONNECT": "yes", "ACTIVE": yesNo(con.device != ""),
+			"STATE": map[bool]string{true: "activated"}[con.device != ""]}
 		nmRow(p, o, row, []string{"NAME", "UUID", "TYPE", "DEVICE"})
 	}
 	return 0
@@ -167,7 +168,8 @@ func (c *Config) nmActivate(p *sh.Proc, args []string) int {
 		case !l.Connected:
 			why = fmt.Sprintf("Connection '%s' is not available on device %s because device has no carrier", con.id(), l.Name)
 		case misfit != "":
-			why = fmt.Sprintf("Connection '%s' is not available on device %s because profile is not compatible with device (%s)", con.id(), l.Name, misfit)
+			why = fmt.Sprintf("Connection '%s' is not available on device %s because profile is not compatible with device (%s)", con.id(), l.Name,
+				misfit)
 		}
 	} else {
 		return nmError(p, 2, "No interface specified.")

@@ -56,7 +56,8 @@ func (c *Config) nmDefaults() {
 		if devices(not, l) || c.unmanaged(l) || slices.ContainsFunc(c.nm.list(), fits) {
 			continue
 		}
-		c.nm.put(&connection{set: map[string]string{"connection.id": fmt.Sprintf("Wired connection %d", len(c.nm.list())+1), "connection.type": "ethernet",
+		c.nm.put(&connection{set: map[string]string{"connection.id": fmt.Sprintf("Wired connection %d", len(c.nm.list())+1),
+			"connection.type": "ethernet",
 			"connection.uuid": uuid(l.MAC), "802-3-ethernet.mac-address": l.MAC, "connection.autoconnect-priority": "-999", "ipv4.method": "auto"}})
 	}
 }
@@ -199,7 +200,8 @@ func (c *Config) unmanaged(l Link) bool {
 		return true
 	}
 	for key, value := range conf {
-		if name, ok := strings.CutSuffix(key, ".managed"); ok && strings.HasPrefix(name, "device") && devices(cmp.Or(conf[name+".match-device"], "*"), l) {
+		if name, ok := strings.CutSuffix(key, ".managed"); ok && strings.HasPrefix(name, "device") &&
+			devices(cmp.Or(conf[name+".match-device"], "*"), l) {
 			return !isYes(value)
 		}
 	}
@@ -237,7 +239,8 @@ func (c *Config) ruled(l Link) (unmanaged bool) {
 			}
 			hit := true
 			for _, m := range ruleMatch.FindAllStringSubmatch(line, -1) {
-				is, known := map[string]string{"ENV{ID_NET_NAME}": l.Name, "KERNEL": l.Name, "ATTR{address}": l.MAC, "ENV{ID_NET_DRIVER}": l.Driver(), "DRIVERS": l.Driver()}[m[1]]
+				is, known := map[string]string{"ENV{ID_NET_NAME}": l.Name, "KERNEL": l.Name, "ATTR{address}": l.MAC, "ENV{ID_NET_DRIVER}": l.Driver(),
+					"DRIVERS": l.Driver()}[m[1]]
 				hit = hit && (!known || globs(strings.Split(m[2], "|"), is))
 			}
 			if hit {
@@ -250,7 +253,8 @@ func (c *Config) ruled(l Link) (unmanaged bool) {
 
 // nmUp activates a profile on a device.
 func (c *Config) nmUp(con *connection, l Link) error {
-	master, vrf := cmp.Or(con.get("connection.master"), con.get("connection.controller")), con.get("connection.slave-type")+con.get("connection.port-type") == "vrf"
+	master, vrf := cmp.Or(con.get("connection.master"), con.get("connection.controller")),
+		con.get("connection.slave-type")+con.get("connection.port-type") == "vrf"
 	var addrs []Addr
 	for _, a := range strings.FieldsFunc(con.get("ipv4.addresses"), func(r rune) bool { return r == ',' || r == ' ' }) {
 		if p, err := netip.ParsePrefix(a); err == nil {

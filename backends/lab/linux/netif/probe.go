@@ -81,7 +81,8 @@ func (c *Config) ping(ctx context.Context, p *sh.Proc) int {
 	if failed > 0 {
 		p.Printf("+%d errors, ", failed)
 	}
-	p.Printf("%s%% packet loss, time %dms\n", strconv.FormatFloat(100*float64(sent-got)/float64(max(sent, 1)), 'g', 6, 64), (max(sent, 1)-1)*1001)
+	p.Printf("%s%% packet loss, time %dms\n", strconv.FormatFloat(100*float64(sent-got)/float64(max(sent, 1)), 'g', 6, 64),
+		(max(sent, 1)-1)*1001)
 	if got > 0 {
 		lo, hi, sum := rtts[0], rtts[0], 0.0
 		for _, r := range rtts {

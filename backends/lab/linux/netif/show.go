@@ -145,7 +145,8 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 		}
 		return
 	}
-	p.Printf("%d: %s: <%s> mtu %d qdisc %s state %s group default qlen 1000\n", l.Index, l.Name, strings.Join(f, ","), l.MTU, queue, operstate(l))
+	p.Printf("%d: %s: <%s> mtu %d qdisc %s state %s group default qlen 1000\n", l.Index, l.Name, strings.Join(f, ","), l.MTU, queue,
+		operstate(l))
 	if v.family == 0 || !addrs {
 		p.Printf("    link/%s %s brd %s\n", kind, l.MAC, brd)
 		if l.Name != "lo" {
@@ -164,7 +165,8 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 		if a.Addr().Is4() {
 			label = l.Name
 		}
-		p.Printf("    %s%s scope %s %s%s\n       valid_lft %s preferred_lft %s\n", inet(a), broadcast(l, a), scope(a.Addr()), dynamic, label, life, life)
+		p.Printf("    %s%s scope %s %s%s\n       valid_lft %s preferred_lft %s\n", inet(a), broadcast(l, a), scope(a.Addr()), dynamic, label,
+			life, life)
 	}
 }
 

@@ -136,7 +136,8 @@ func (d *def) link() string {
 	if d.on("wakeonlan") {
 		wake = "magic"
 	}
-	t.section("Match", line("Driver", d.set["match.driver"]), line("PermanentMACAddress", d.set["match.macaddress"]), line("OriginalName", d.original()))
+	t.section("Match", line("Driver", d.set["match.driver"]), line("PermanentMACAddress", d.set["match.macaddress"]),
+		line("OriginalName", d.original()))
 	t.section("Link", line("Name", d.set["set-name"]), "WakeOnLan="+wake, line("MTUBytes", d.set["mtu"]))
 	return t.String()
 }
@@ -183,8 +184,10 @@ func (d *def) network(s *State) string {
 				to = "::/0"
 			}
 		}
-		t.section("Route", "Destination="+to, line("Gateway", r["via"]), line("PreferredSource", r["from"]), lineIf(r["scope"] != "global", "Scope="+r["scope"]),
-			lineIf(r["type"] != "unicast", line("Type", r["type"])), lineIf(r["on-link"] == "true", "GatewayOnLink=true"), line("Metric", r["metric"]),
+		t.section("Route", "Destination="+to, line("Gateway", r["via"]), line("PreferredSource", r["from"]),
+			lineIf(r["scope"] != "global", "Scope="+r["scope"]),
+			lineIf(r["type"] != "unicast", line("Type", r["type"])), lineIf(r["on-link"] == "true", "GatewayOnLink=true"),
+			line("Metric", r["metric"]),
 			line("Table", r["table"]), line("MTUBytes", r["mtu"]))
 	}
 	for _, r := range d.rules {
@@ -208,7 +211,8 @@ func (d *def) family() string {
 
 // inconsistent returns an override that networkd, which has one section for both families, cannot have.
 func (d *def) inconsistent() string {
-	for _, key := range []string{"hostname", "route-metric", "send-hostname", "use-dns", "use-domains", "use-hostname", "use-mtu", "use-ntp", "use-routes"} {
+	for _, key := range []string{"hostname", "route-metric", "send-hostname", "use-dns", "use-domains", "use-hostname", "use-mtu", "use-ntp",
+		"use-routes"} {
 		if d.family() == "yes" && cmp.Or(d.set["dhcp4-overrides."+key], "true") != cmp.Or(d.set["dhcp6-overrides."+key], "true") {
 			return key
 		}
@@ -229,7 +233,8 @@ func (d *def) lease(family string) []string {
 	if d.off(o + "use-mtu") {
 		mtu = "UseMTU=false"
 	}
-	return []string{line("ClientIdentifier", lineIf(d.set["dhcp-identifier"] == "mac", "mac")), "RouteMetric=" + cmp.Or(d.set[o+"route-metric"], lineIf(d.kind == "wifis", "600"), "100"), mtu,
+	return []string{line("ClientIdentifier", lineIf(d.set["dhcp-identifier"] == "mac", "mac")),
+		"RouteMetric=" + cmp.Or(d.set[o+"route-metric"], lineIf(d.kind == "wifis", "600"), "100"), mtu,
 		not("use-routes", "UseRoutes"), not("use-dns", "UseDNS"), line("UseDomains", d.set[o+"use-domains"]), not("use-ntp", "UseNTP"),
 		not("send-hostname", "SendHostname"), not("use-hostname", "UseHostname"), line("Hostname", d.set[o+"hostname"])}
 }
@@ -384,7 +389,8 @@ func (d *def) ip(put func(section, key, value string)) {
 		}
 		put(family, key, value)
 		var options []string
-		for _, o := range [][2]string{{"onlink", lineIf(r["on-link"] == "true", "true")}, {"initrwnd", ""}, {"table", r["table"]}, {"src", r["from"]}} {
+		for _, o := range [][2]string{{"onlink", lineIf(r["on-link"] == "true", "true")}, {"initrwnd", ""}, {"table", r["table"]},
+			{"src", r["from"]}} {
 			if o[1] != "" {
 				options = append(options, o[0]+"="+o[1])
 			}
@@ -470,7 +476,8 @@ func (s *State) Conflicts() string {
 				continue
 			}
 			if o := first[family]; o != "" {
-				return fmt.Sprintf("Conflicting default route declarations for %s (table: main, metric: default), first declared in %s but also in %s", family, o, d.id)
+				return fmt.Sprintf("Conflicting default route declarations for %s (table: main, metric: default), first declared in %s but also in %s",
+					family, o, d.id)
 			}
 			first[family] = d.id
 		}

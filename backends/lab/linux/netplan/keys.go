@@ -114,7 +114,8 @@ func (p *parser) labelled(n *yaml.Node, check func(p *parser, n *yaml.Node, valu
 		return err
 	}
 	key := "options." + a.Value + "."
-	if err := p.mapping(n.Content[1], key, schema{"label": text, "lifetime": oneOf("invalid lifetime value '%s'", "0", "forever")}); err != nil {
+	if err := p.mapping(n.Content[1], key,
+		schema{"label": text, "lifetime": oneOf("invalid lifetime value '%s'", "0", "forever")}); err != nil {
 		return err
 	}
 	p.d.lists["labelled"] = append(p.d.lists["labelled"], a.Value)
@@ -254,7 +255,8 @@ func checkRoute(r map[string]string) string {
 		r["scope"] = "global"
 		if kind := r["type"]; kind == "local" || kind == "nat" {
 			r["scope"] = "host"
-		} else if kind == "" && r["via"] == "" || kind == "unicast" && r["via"] == "" || kind == "broadcast" || kind == "multicast" || kind == "anycast" {
+		} else if kind == "" && r["via"] == "" || kind == "unicast" && r["via"] == "" || kind == "broadcast" || kind == "multicast" ||
+			kind == "anycast" {
 			r["scope"] = "link"
 		}
 	}
@@ -293,9 +295,11 @@ func each(read reader, keys string) schema {
 }
 
 var (
-	dhcp = with(each(boolean, "send-hostname use-dns use-hostname use-mtu use-ntp use-routes"), schema{"hostname": text, "use-domains": text, "route-metric": number})
+	dhcp = with(each(boolean, "send-hostname use-dns use-hostname use-mtu use-ntp use-routes"),
+		schema{"hostname": text, "use-domains": text, "route-metric": number})
 
-	common = with(each(boolean, "accept-ra critical ignore-carrier dhcp4 dhcp6 ipv6-privacy optional hairpin port-mac-learning neigh-suppress"), schema{
+	common = with(each(boolean,
+		"accept-ra critical ignore-carrier dhcp4 dhcp6 ipv6-privacy optional hairpin port-mac-learning neigh-suppress"), schema{
 		"activation-mode": oneOf("Value of 'activation-mode' needs to be 'manual' or 'off'%.0s", "manual", "off"),
 		"addresses":       list(prefixed), "gateway4": address(true), "gateway6": address(false), "mtu": number, "ipv6-mtu": number,
 		"dhcp-identifier": text, "dhcp4-overrides": within(dhcp), "dhcp6-overrides": within(dhcp), "link-local": linkLocal, "macaddress": mac,
@@ -310,7 +314,8 @@ var (
 		"routes": policies(with(each(number, "table metric mtu congestion-window advertised-receive-window advertised-mss"), schema{
 			"from": network(""), "via": network(""), "to": network("default"), "on-link": boolean,
 			"scope": oneOf("invalid route scope '%s'", "global", "link", "host"),
-			"type": oneOf("invalid route type '%s'", "unicast", "anycast", "blackhole", "broadcast", "local", "multicast", "nat", "prohibit", "throw", "unreachable",
+			"type": oneOf("invalid route type '%s'", "unicast", "anycast", "blackhole", "broadcast", "local", "multicast", "nat", "prohibit",
+				"throw", "unreachable",
 				"xresolve"),
 		}), func(d *def) *[]map[string]string { return &d.routes }, checkRoute),
 		"routing-policy": policies(with(each(number, "mark priority table type-of-service"), schema{"from": network(""), "to": network("")}),
@@ -318,11 +323,12 @@ var (
 	})
 
 	card = with(common, with(each(boolean, "wakeonlan emit-lldp receive-checksum-offload transmit-checksum-offload tcp-segmentation-offload "+
-		"tcp6-segmentation-offload generic-segmentation-offload generic-receive-offload large-receive-offload delay-virtual-functions-rebind"), schema{
-		"match": match, "set-name": text, "wakeonwlan": anything, "auth": anything, "link": mention, "virtual-function-count": number,
-		"embedded-switch-mode": oneOf("Value of 'embedded-switch-mode' needs to be 'switchdev' or 'legacy'%.0s", "switchdev", "legacy"),
-		"infiniband-mode":      oneOf("Value of 'infiniband-mode' needs to be 'datagram' or 'connected'%.0s", "datagram", "connected"),
-	}))
+		"tcp6-segmentation-offload generic-segmentation-offload generic-receive-offload large-receive-offload delay-virtual-functions-rebind"),
+		schema{
+			"match": match, "set-name": text, "wakeonwlan": anything, "auth": anything, "link": mention, "virtual-function-count": number,
+			"embedded-switch-mode": oneOf("Value of 'embedded-switch-mode' needs to be 'switchdev' or 'legacy'%.0s", "switchdev", "legacy"),
+			"infiniband-mode":      oneOf("Value of 'infiniband-mode' needs to be 'datagram' or 'connected'%.0s", "datagram", "connected"),
+		}))
 	master = with(common, schema{"interfaces": mention, "parameters": openMap})
 
 	// kinds are the kinds of devices. Parameters of those that the lab's guests never have are not checked.
@@ -330,7 +336,8 @@ var (
 		"ethernets": card, "bonds": master, "bridges": master, "vlans": with(common, schema{"id": number, "link": mention}),
 		"vrfs":  with(common, schema{"interfaces": mention, "table": number}),
 		"wifis": with(card, schema{"access-points": anything, "regulatory-domain": text}),
-		"tunnels": with(common, each(anything, "mode local remote ttl keys key peers mark port id link mac-learning ageing aging limit type-of-service "+
-			"flow-label do-not-fragment short-circuit notifications checksums extensions port-range")),
+		"tunnels": with(common,
+			each(anything, "mode local remote ttl keys key peers mark port id link mac-learning ageing aging limit type-of-service "+
+				"flow-label do-not-fragment short-circuit notifications checksums extensions port-range")),
 	}
 )

@@ -150,7 +150,8 @@ func (p *parser) syntax(err error) error {
 		text = "tabs are not allowed for indent"
 	case strings.Contains(text, "unknown anchor"), strings.Contains(text, "unexpected end of stream"):
 		text = "aliases are not supported"
-	case strings.Contains(text, "mapping values are not allowed"), strings.Contains(text, "expected key"), strings.Contains(text, "could not find expected ':'"):
+	case strings.Contains(text, "mapping values are not allowed"), strings.Contains(text, "expected key"),
+		strings.Contains(text, "could not find expected ':'"):
 		text = "inconsistent indentation"
 	}
 	return &Error{p.file, e.Mark.Line, e.Mark.Column, "Invalid YAML", text + ":", source}
@@ -164,7 +165,8 @@ func (p *parser) parse() error {
 	if len(doc.Content) == 0 {
 		return nil
 	}
-	err := p.mapping(doc.Content[0], "", schema{"network": func(p *parser, _ string, n *yaml.Node) error { return p.mapping(n, "", p.network()) }})
+	err := p.mapping(doc.Content[0], "",
+		schema{"network": func(p *parser, _ string, n *yaml.Node) error { return p.mapping(n, "", p.network()) }})
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,8 @@ func (d *Driver) Modules() []kernel.Module {
 	d.mu.Unlock()
 	var list []kernel.Module
 	if legacy {
-		list = append(list, kernel.Module{Name: Legacy, Size: 16384, Needs: []string{"ib_core", "nvidia"}, Text: "NVIDIA GPU memory plug-in", Path: "../updates/dkms",
+		list = append(list, kernel.Module{Name: Legacy, Size: 16384, Needs: []string{"ib_core", "nvidia"}, Text: "NVIDIA GPU memory plug-in",
+			Path:    "../updates/dkms",
 			License: "Dual BSD/GPL", Version: "1.3"})
 	}
 	if version == "" {

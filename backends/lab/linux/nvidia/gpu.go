@@ -72,7 +72,8 @@ func (d *Driver) dkms(_ context.Context, p *sh.Proc) int {
 		return p.Fail(1, "Error! You must be root to use this command.")
 	case verb == "install":
 		d.Rebuild()
-		p.Printf("\nnvidia.ko:\nRunning module version sanity check.\n - Installing to /lib/modules/%s/updates/dkms/\n\ndepmod...\n", d.Kernel.Release)
+		p.Printf("\nnvidia.ko:\nRunning module version sanity check.\n - Installing to /lib/modules/%s/updates/dkms/\n\ndepmod...\n",
+			d.Kernel.Release)
 	}
 	return 0
 }
@@ -119,7 +120,8 @@ func (d *Driver) peerTest(_ context.Context, p *sh.Proc) int {
 		enabled    bool
 		directions float64
 	}{
-		{"Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", false, 1}, {"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n", true, 1},
+		{"Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", false, 1}, {"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n",
+			true, 1},
 		{"Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", false, 1.4}, {"Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n", true, 1.4},
 	} {
 		matrix(m.title, `   D\D`, "%6d ", "%6.02f ", func(a, b int) any {
@@ -185,7 +187,9 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 		version, options := p.Args[1], p.Args[2:]
 		for _, o := range options {
 			if !slices.Contains([]string{"--silent", "-s", "--dkms", "--no-questions", "-q", "--ui=none"}, o) {
-				return p.Fail(1, "nvidia-installer: unrecognized option: %q\n\nERROR: Invalid commandline, please run `nvidia-installer --help` for usage information.", o)
+				return p.Fail(1,
+					"nvidia-installer: unrecognized option: %q\n\nERROR: Invalid commandline, please run `nvidia-installer --help` for usage information.",
+					o)
 			}
 		}
 		dkms := slices.Contains(options, "--dkms")
@@ -195,7 +199,9 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 		case !slices.Contains(options, "--silent") && !slices.Contains(options, "-s"):
 			return fail("Unable to initialize the user interface: there is no terminal.") // the real installer would prompt
 		case d.Kernel.Loaded("nouveau"):
-			return fail("The Nouveau kernel driver is currently in use by your system.  This driver is incompatible with the NVIDIA driver, and must be disabled before proceeding.")
+			return fail(
+				"The Nouveau kernel driver is currently in use by your system.  This driver is incompatible with the NVIDIA driver, and must be " +
+					"disabled before proceeding.")
 		case d.Kernel.Loaded("nvidia"):
 			return fail("An NVIDIA kernel module 'nvidia' appears to be already loaded in your kernel.")
 		case !t.Tool("gcc"):
@@ -203,8 +209,10 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 		case !t.Tool("make"):
 			return fail("Unable to find the development tool `make` in your path; please make sure that you have the package 'make' installed.")
 		case !t.Headers():
-			return fail("Unable to find the kernel source tree for the currently running kernel.  Please make sure you have installed the kernel source files " +
-				"for your kernel and that they are properly configured.")
+			return fail(
+				"Unable to find the kernel source tree for the currently running kernel.  Please make sure you have installed the kernel " +
+					"source files " +
+					"for your kernel and that they are properly configured.")
 		case dkms && !t.Tool("dkms"):
 			return fail("Failed to find dkms on the system!")
 		}
@@ -223,7 +231,8 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 var installerPrograms = map[string]string{"nvidia-smi": "/usr/bin/nvidia-smi", "nvidia-uninstall": "/usr/bin/nvidia-uninstall"}
 
 func (d *Driver) installed(p *sh.Proc, text string) {
-	_ = p.Sys.FS.WriteFile(vfs.Root(), installerLog, []byte("nvidia-installer log file '"+installerLog+"'\n"+text+"\n"), 0o644) // errors are ignored
+	// errors are ignored
+	_ = p.Sys.FS.WriteFile(vfs.Root(), installerLog, []byte("nvidia-installer log file '"+installerLog+"'\n"+text+"\n"), 0o644)
 }
 
 // Uninstall removes the files that the installer installed.

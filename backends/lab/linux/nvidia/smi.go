@@ -13,7 +13,8 @@ import (
 
 // Programs returns nvidia-smi, dkms and p2pBandwidthLatencyTest.
 func (d *Driver) Programs() map[string]sh.Program {
-	return map[string]sh.Program{"nvidia-gridd": gridd, "nvidia-smi": d.smi, "nvidia-persistenced": d.persistenced, "dkms": d.dkms, "p2pBandwidthLatencyTest": d.peerTest}
+	return map[string]sh.Program{"nvidia-gridd": gridd, "nvidia-smi": d.smi, "nvidia-persistenced": d.persistenced, "dkms": d.dkms,
+		"p2pBandwidthLatencyTest": d.peerTest}
 }
 
 // Exit codes of nvidia-smi.
@@ -54,7 +55,9 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		return badArgument
 	}
 	if !d.Ready() {
-		p.Printf("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n")
+		p.Printf(
+			"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed " +
+				"and running.\n\n")
 		return driverMissing
 	}
 	gpus := d.GPUs()
@@ -188,12 +191,14 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 			{4, "Serial Number", fmt.Sprint(1320000000000 + int64(g.Slot))}, {4, "GPU UUID", g.UUID()}, {4, "Minor Number", strconv.Itoa(n)},
 			{4, "VBIOS Version", g.VBIOS}, {4, "MultiGPU Board", map[bool]string{true: "Yes", false: "No"}[g.Name == "Tesla K80"]},
 			{4, "GPU Virtualization Mode", ""}, {8, "Virtualization Mode", mode}, {8, "Host VGPU Mode", "N/A"},
-			{4, "PCI", ""}, {8, "Bus", "0x" + strings.ToUpper(g.Address[5:7])}, {8, "Device", "0x" + strings.ToUpper(g.Address[8:10])}, {8, "Domain", "0x0000"},
+			{4, "PCI", ""}, {8, "Bus", "0x" + strings.ToUpper(g.Address[5:7])}, {8, "Device", "0x" + strings.ToUpper(g.Address[8:10])},
+			{8, "Domain", "0x0000"},
 			{8, "Device Id", fmt.Sprintf("0x%04X10DE", g.Device)}, {8, "Bus Id", g.busID()}, {8, "Sub System Id", fmt.Sprintf("0x%04X10DE", g.Sub)},
 			{8, "GPU Link Info", ""}, {12, "PCIe Generation", ""}, {16, "Max", strconv.Itoa(g.Gen)}, {16, "Current", strconv.Itoa(g.Gen)},
 			{16, "Device Current", strconv.Itoa(g.Gen)}, {16, "Device Max", strconv.Itoa(g.Gen)}, {16, "Host Max", "N/A"},
 			{12, "Link Width", ""}, {16, "Max", "16x"}, {16, "Current", "16x"},
-			{4, "FB Memory Usage", ""}, {8, "Total", mib(g.MemoryMiB)}, {8, "Reserved", mib(g.reserved())}, {8, "Used", mib(0)}, {8, "Free", mib(g.MemoryMiB - g.reserved())},
+			{4, "FB Memory Usage", ""}, {8, "Total", mib(g.MemoryMiB)}, {8, "Reserved", mib(g.reserved())}, {8, "Used", mib(0)},
+			{8, "Free", mib(g.MemoryMiB - g.reserved())},
 			{4, "BAR1 Memory Usage", ""}, {8, "Total", mib(g.bar1())}, {8, "Used", mib(1)}, {8, "Free", mib(g.bar1() - 1)},
 			{4, "Compute Mode", "Default"},
 			{4, "vGPU Software Licensed Product", ""}, {8, "Product Name", "NVIDIA Virtual Compute Server"}, {8, "License Status", d.license()},
@@ -254,9 +259,10 @@ func p2p(p *sh.Proc, gpus []GPU, capability string) int {
 // topo implements nvidia-smi topo -m. It shows the VM's own PCI tree, which does not contain the host's switches.
 func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 	if !matrix {
-		p.Printf("\n    topo -- Display topological information about the system.\n\n    Usage: nvidia-smi topo [options]\n\n    Options include:\n" +
-			"    [-m | --matrix]: Display the GPUDirect communication matrix for the system.\n" +
-			"    [-p2p | --p2pstatus]:      Displays the p2p status between the GPUs of a given p2p capability\n\n")
+		p.Printf(
+			"\n    topo -- Display topological information about the system.\n\n    Usage: nvidia-smi topo [options]\n\n    Options include:\n" +
+				"    [-m | --matrix]: Display the GPUDirect communication matrix for the system.\n" +
+				"    [-p2p | --p2pstatus]:      Displays the p2p status between the GPUs of a given p2p capability\n\n")
 		return 0
 	}
 	if len(gpus) == 0 {
@@ -294,11 +300,12 @@ func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 			p.Printf("\t\t\t\t\n")
 		}
 	}
-	p.Printf("\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n" +
-		"  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n" +
-		"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)\n" +
-		"  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)\n" +
-		"  PIX  = Connection traversing at most a single PCIe bridge\n  NV#  = Connection traversing a bonded set of # NVLinks\n")
+	p.Printf(
+		"\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n" +
+			"  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n" +
+			"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)\n" +
+			"  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)\n" +
+			"  PIX  = Connection traversing at most a single PCIe bridge\n  NV#  = Connection traversing a bonded set of # NVLinks\n")
 	if len(nics) > 0 {
 		p.Printf("\nNIC Legend:\n\n")
 		for n, nic := range nics {

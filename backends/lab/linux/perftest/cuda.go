@@ -95,12 +95,16 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 		return "DMA-BUF is not supported on this GPU\n Couldn't create IB resources\n"
 	}
 	size := 2 * self.opt.sizes()[len(self.opt.sizes())-1]
-	fmt.Fprintf(out, "CUDA device integrated: 0\ncuMemAlloc() of a %d bytes GPU buffer\nallocated GPU buffer address at 00007fdb%08x pointer=0x7fdb%08x\n", size, p.PID<<12, p.PID<<12)
+	fmt.Fprintf(out,
+		"CUDA device integrated: 0\ncuMemAlloc() of a %d bytes GPU buffer\nallocated GPU buffer address at 00007fdb%08x pointer=0x7fdb%08x\n",
+		size, p.PID<<12, p.PID<<12)
 	if m.dmabuf {
-		fmt.Fprintf(out, "using DMA-BUF for GPU buffer address at 0x7fdb%08x aligned at 0x7fdb%08x with aligned size %d\n", p.PID<<12, p.PID<<12, size)
+		fmt.Fprintf(out, "using DMA-BUF for GPU buffer address at 0x7fdb%08x aligned at 0x7fdb%08x with aligned size %d\n", p.PID<<12, p.PID<<12,
+			size)
 	}
 	if !m.dmabuf && !t.CUDA.PeerMemory(false) || g.Host == "" {
-		return "Couldn't allocate MR with error=14\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\ndestroying current CUDA Ctx\n"
+		return "Couldn't allocate MR with error=14\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\ndestroying " +
+			"current CUDA Ctx\n"
 	}
 	self.peer = t.CUDA.Peer(g.Host, self.dev.MAC)
 	return ""

@@ -151,7 +151,9 @@ func header(w io.Writer, t Tool, o options, self side, mtu int) {
 	if o.rdmaCM {
 		cm = "ON"
 	}
-	fmt.Fprintf(w, " Mtu             : %d[B]\n Link type       : Ethernet\n GID index       : %d\n Max inline data : 0[B]\n rdma_cm QPs\t : %s\n Data ex. method : Ethernet\n%s\n",
+	fmt.Fprintf(w,
+		" Mtu             : %d[B]\n Link type       : Ethernet\n GID index       : %d\n Max inline data : 0[B]\n rdma_cm QPs\t : %s\n Data ex. "+
+			"method : Ethernet\n%s\n",
 		mtu, self.gidAt, cm, rule)
 }
 
@@ -174,7 +176,9 @@ func columns(w io.Writer, o options) {
 	case o.latency && o.seconds > 0:
 		fmt.Fprintf(w, " #bytes        #iterations       t_avg[usec]    tps average\n")
 	case o.latency:
-		fmt.Fprintf(w, " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] \n")
+		fmt.Fprintf(w,
+			" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% "+
+				"percentile[usec] \n")
 	default:
 		unit := "MB/sec"
 		if o.gbits {

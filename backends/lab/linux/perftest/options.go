@@ -58,8 +58,10 @@ var (
 // parse parses the options. cuda is true if the program was built with CUDA.
 func parse(p *sh.Proc, cuda bool) (options, error) {
 	known := "a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
-		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: u: qp-timeout: I: inline_size: " +
-		"N no_peak e events l: post_list: U report-unsorted H report-histogram C report-cycles V version h help perform_warm_up use_hugepages f: margin: dont_xchg_versions " +
+		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: " +
+		"u: qp-timeout: I: inline_size: " +
+		"N no_peak e events l: post_list: U report-unsorted H report-histogram C report-cycles V version h help perform_warm_up use_hugepages " +
+		"f: margin: dont_xchg_versions " +
 		"disable_pcie_relaxed ipv6 ipv6-addr"
 	if cuda {
 		known += cudaOptions

@@ -109,7 +109,8 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 		fmt.Fprintf(out, "Version: %s\n", t.version())
 		return 1
 	case errors.Is(err, errHelp):
-		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n", p.Name(), p.Name())
+		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n",
+			p.Name(), p.Name())
 		if t.built {
 			fmt.Fprintf(out, "      --use_cuda=<cuda device id> Use CUDA specific device for GPUDirect RDMA testing\n"+
 				"      --use_cuda_bus_id=<cuda full BUS id> Use CUDA specific device, based on its full PCIe address, for GPUDirect RDMA testing\n"+
@@ -157,7 +158,8 @@ func (t Tool) open(p *sh.Proc, o options) (side, string) {
 	case !found:
 		return side{}, fmt.Sprintf("IB device %s not found\n Unable to find the Infiniband/RoCE device\n", o.device)
 	case o.ibPort != 1:
-		return side{}, fmt.Sprintf(" Unable to query port %d attributes\n Couldn't set the link layer\n Couldn't get context for the device\n", o.ibPort)
+		return side{}, fmt.Sprintf(" Unable to query port %d attributes\n Couldn't set the link layer\n Couldn't get context for the device\n",
+			o.ibPort)
 	case !dev.Active:
 		return side{}, " Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n"
 	case o.conn != "RC":
@@ -178,7 +180,8 @@ func (t Tool) open(p *sh.Proc, o options) (side, string) {
 		mtu = min(mtu, o.mtu)
 	}
 	n := number(t.VM, p.PID)
-	return side{version: t.version(), end: fabric.End{VM: t.VM, MAC: dev.MAC, MTU: dev.MTU, Up: dev.Up}, dev: dev, gid: dev.GIDs[at], gidAt: at, mtu: mtu,
+	return side{version: t.version(), end: fabric.End{VM: t.VM, MAC: dev.MAC, MTU: dev.MTU, Up: dev.Up}, dev: dev, gid: dev.GIDs[at],
+		gidAt: at, mtu: mtu,
 		opt: o, qpn: 0x10 + n%0x200, psn: n & 0xffffff}, ""
 }
 
@@ -280,7 +283,9 @@ func (t Tool) agree(p *sh.Proc, out io.Writer, self, peer side) int {
 	address(out, "remote", peer)
 	columns(out, self.opt)
 	if self.opt.test() != peer.opt.test() {
-		fmt.Fprintf(p.Stderr, "ethernet_read_keys: Couldn't read remote address\n\n Unable to read from socket/rdma_cm\nFailed to exchange data between server and clients\n")
+		fmt.Fprintf(p.Stderr,
+			"ethernet_read_keys: Couldn't read remote address\n\n Unable to read from socket/rdma_cm\nFailed to exchange data between server "+
+				"and clients\n")
 		return 1
 	}
 	return 0
@@ -290,7 +295,8 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	o := self.opt
 	ip, err := netip.ParseAddr(o.server)
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "Temporary failure in name resolution for %s:%d\nProblem in resolving basic address and port\n%s", o.server, o.port, notResolved)
+		fmt.Fprintf(p.Stderr, "Temporary failure in name resolution for %s:%d\nProblem in resolving basic address and port\n%s", o.server, o.port,
+			notResolved)
 		return 1
 	}
 	c := &call{client: self, answer: make(chan side, 1), rows: make(chan row), gone: make(chan struct{})}

@@ -53,7 +53,8 @@ func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("y q s o: t: yes quiet simulate no-install-recommends reinstall allow-downgrades")
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
+		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n",
+			strings.TrimPrefix(err.Error(), "invalid option -- "))
 		return 100
 	}
 	if len(o.Args) == 0 {
@@ -187,10 +188,12 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	}
 	archives, err := db.fetch(plan)
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "E: Failed to fetch: %v\nE: Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?\n", err)
+		fmt.Fprintf(p.Stderr, "E: Failed to fetch: %v\nE: Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?\n",
+			err)
 		return 100
 	}
-	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...), {"--configure", "--pending"}} {
+	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...),
+		{"--configure", "--pending"}} {
 		if args[0] != "--configure" && len(archives) == 0 {
 			continue // unpacked packages are configured in any case
 		}
@@ -251,7 +254,8 @@ func (db *DB) aptRemove(ctx context.Context, p *sh.Proc, o sh.Options, names []s
 	for _, pkg := range list {
 		shown = append(shown, pkg.Name+mark)
 	}
-	p.Printf("The following packages will be REMOVED:\n  %s\n0 upgraded, 0 newly installed, %d to remove and 0 not upgraded.\n", strings.Join(shown, " "), len(list))
+	p.Printf("The following packages will be REMOVED:\n  %s\n0 upgraded, 0 newly installed, %d to remove and 0 not upgraded.\n",
+		strings.Join(shown, " "), len(list))
 	if simulate {
 		verb := "Remv"
 		if purge {

@@ -126,10 +126,13 @@ udev 249.11-0ubuntu3.12`), []Package{
 		{Name: "libibnetdisc5", Version: rdma, Needs: []string{"libibmad5", "libibumad3"}, KB: 110},
 		{Name: "infiniband-diags", Version: diag, Needs: []string{"libibmad5", "libibnetdisc5", "libibumad3", "libibverbs1"}, KB: 730},
 		{Name: "rdma-core", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers", "udev"}, KB: 180,
-			Files:  map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"},
+			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n",
+				"/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"},
 			Script: "#!/bin/sh\nset -e\ntest \"$1\" = configure\n"},
-		{Name: "perftest", Version: perf, Needs: []string{"libibverbs1", "librdmacm1", "libibumad3", "pciutils"}, Bin: bin("/usr/bin", perftests()...), KB: 1050},
-		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, Files: headers("infiniband/verbs.h"), KB: 3000},
+		{Name: "perftest", Version: perf, Needs: []string{"libibverbs1", "librdmacm1", "libibumad3", "pciutils"},
+			Bin: bin("/usr/bin", perftests()...), KB: 1050},
+		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, Files: headers("infiniband/verbs.h"),
+			KB: 3000},
 		{Name: "librdmacm-dev", Version: rdma, Needs: []string{"librdmacm1", "libibverbs-dev"}, Files: headers("rdma/rdma_cma.h"), KB: 600},
 		{Name: "libibumad-dev", Version: rdma, Needs: []string{"libibumad3", "libibverbs-dev"}, Files: headers("infiniband/umad.h"), KB: 300},
 		{Name: "libpci-dev", Version: "1:3.7.0-6", Files: headers("pci/pci.h"), KB: 200},
@@ -157,7 +160,8 @@ udev 249.11-0ubuntu3.12`), []Package{
 // packages depend on dkms.
 func builders() []Package {
 	list := []Package{{Name: "tk", Version: "8.6.11+1build2", Needs: []string{"tcl"}, Arch: "all", KB: 20}}
-	for _, name := range []string{"autoconf", "automake", "autotools-dev", "bison", "chrpath", "debhelper", "flex", "gfortran", "graphviz", "libltdl-dev", "m4", "pkg-config", "quilt", "swig", "tcl"} {
+	for _, name := range []string{"autoconf", "automake", "autotools-dev", "bison", "chrpath", "debhelper", "flex", "gfortran", "graphviz",
+		"libltdl-dev", "m4", "pkg-config", "quilt", "swig", "tcl"} {
 		list = append(list, Package{Name: name, Version: "1.0-1", KB: 900})
 	}
 	return list
@@ -215,10 +219,13 @@ libnl3 3.7.0-1$el`, "$el", el)), []Package{
 		{Name: "libibumad", Version: rdma, KB: 60},
 		{Name: "infiniband-diags", Version: rdma, Needs: []string{"libibumad", "libibverbs"}, KB: 950},
 		{Name: "rdma-core", Version: rdma, Needs: []string{"libnl3"}, KB: 120,
-			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/usr/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}},
-		{Name: "rdma-core-devel", Version: rdma, Needs: []string{"rdma-core", "libibverbs"}, Files: headers("infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h"), KB: 700},
+			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n",
+				"/usr/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}},
+		{Name: "rdma-core-devel", Version: rdma, Needs: []string{"rdma-core", "libibverbs"},
+			Files: headers("infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h"), KB: 700},
 		{Name: "kernel-devel-" + kernel, Version: strings.TrimSuffix(kernel, ".x86_64"), Files: buildTree(kernel), KB: 60000},
-		{Name: "perftest", Version: perf, Needs: []string{"libibverbs", "librdmacm", "libibumad"}, Bin: bin("/usr/bin", perftests()...), KB: 2100},
+		{Name: "perftest", Version: perf, Needs: []string{"libibverbs", "librdmacm", "libibumad"}, Bin: bin("/usr/bin", perftests()...),
+			KB: 2100},
 		{Name: "automake", Version: "1.16.1-8" + el, Arch: "noarch", KB: 1700},
 		{Name: "autoconf", Version: "2.69-29" + el, Arch: "noarch", KB: 2300},
 		{Name: "pciutils-devel", Version: "3.7.0-3" + el, Files: headers("pci/pci.h"), KB: 80},
@@ -226,7 +233,8 @@ libnl3 3.7.0-1$el`, "$el", el)), []Package{
 		{Name: "make", Version: "1:4.2.1-11" + el, Bin: bin("/usr/bin", "make"), KB: 1400},
 		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
 	}...)
-	for _, name := range []string{"createrepo_c", "elfutils-libelf-devel", "gcc-gfortran", "kernel-rpm-macros", "libtool", "lsof", "patch", "perl", "rpm-build", "tcl", "tcsh"} {
+	for _, name := range []string{"createrepo_c", "elfutils-libelf-devel", "gcc-gfortran", "kernel-rpm-macros", "libtool", "lsof", "patch",
+		"perl", "rpm-build", "tcl", "tcsh"} {
 		list = append(list, Package{Name: name, Version: "1.0-1" + el, KB: 900})
 	}
 	list = append(list, Package{Name: "tk", Version: "1:8.6.8-1" + el, Needs: []string{"tcl"}, KB: 1600})

@@ -97,8 +97,10 @@ func listing(list []Package) string {
 }
 
 func (db *DB) confirm(p *sh.Proc, o sh.Options, verb string, list, upgraded []Package) bool {
-	p.Printf("Dependencies resolved.\n================================================================================\n Package  Architecture  Version  Repository  Size\n" +
-		"================================================================================\n")
+	p.Printf(
+		"Dependencies resolved.\n================================================================================\n Package  Architecture  " +
+			"Version  Repository  Size\n" +
+			"================================================================================\n")
 	for _, part := range []struct {
 		heading string
 		list    []Package

@@ -44,13 +44,16 @@ func nvidiaDebs() []Package {
 	list := []Package{
 		{Name: "dkms", Version: "2.8.7-2ubuntu2.2", Arch: "all", Bin: bin("/usr/sbin", "dkms"), KB: 200},
 		{Name: "libnvidia-compute-570-server", Version: version(DriverVersion), KB: 320000},
-		{Name: "nvidia-utils-570-server", Version: version(DriverVersion), Needs: []string{"libnvidia-compute-570-server"}, Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
-		{Name: "nvidia-compute-utils-570-server", Version: version(DriverVersion), Bin: bin("/usr/bin", "nvidia-persistenced"), Files: daemon(), KB: 300},
+		{Name: "nvidia-utils-570-server", Version: version(DriverVersion), Needs: []string{"libnvidia-compute-570-server"},
+			Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
+		{Name: "nvidia-compute-utils-570-server", Version: version(DriverVersion), Bin: bin("/usr/bin", "nvidia-persistenced"), Files: daemon(),
+			KB: 300},
 		{Name: "nvidia-dkms-470-server", Version: version(OldDriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 40000},
 		{Name: "nvidia-utils-470-server", Version: version(OldDriverVersion), Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
 		{Name: "nvidia-headless-470-server", Version: version(OldDriverVersion), Needs: []string{"nvidia-dkms-470-server"}, KB: 20},
 		{Name: LegacyModule, Version: "1.3-0", Needs: []string{"dkms"}, Arch: "all", KB: 60},
-		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "ibverbs-utils", "infiniband-diags"}, Arch: "all", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
+		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "ibverbs-utils", "infiniband-diags"}, Arch: "all",
+			Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
 	list = append(list, doca("2.9.1-018000-24.10-ubuntu2204")...)
 	list = append(list, guestDriver(DriverVersion))
@@ -71,18 +74,21 @@ func nvidiaRPMs(el string) []Package {
 	list := []Package{
 		{Name: "dkms", Version: "3.0.12-1" + el, Arch: "noarch", Bin: bin("/usr/sbin", "dkms"), KB: 200},
 		{Name: "nvidia-driver-cuda", Version: driver, Bin: bin("/usr/bin", "nvidia-smi"), KB: 2000},
-		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "libibverbs-utils", "infiniband-diags"}, Arch: "noarch", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
+		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "libibverbs-utils", "infiniband-diags"}, Arch: "noarch",
+			Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
 	list = append(list, doca("2.9.1-018000_24.10_rhel92")...)
 	list = append(list, guestDriver(DriverVersion+"-1"))
 	for _, kind := range []string{"open", "latest"} {
-		list = append(list, Package{Name: "kmod-nvidia-" + kind + "-dkms", Version: driver, Needs: []string{"dkms"}, Files: blacklist(), KB: 60000})
+		list = append(list, Package{Name: "kmod-nvidia-" + kind + "-dkms", Version: driver, Needs: []string{"dkms"}, Files: blacklist(),
+			KB: 60000})
 	}
 	return list
 }
 
 func guestDriver(version string) Package {
-	return Package{Name: GuestDriver, Version: version, Needs: []string{"dkms"}, Bin: bin("/usr/bin", "nvidia-smi", "nvidia-gridd"), Files: blacklist(), KB: 400000}
+	return Package{Name: GuestDriver, Version: version, Needs: []string{"dkms"}, Bin: bin("/usr/bin", "nvidia-smi", "nvidia-gridd"),
+		Files: blacklist(), KB: 400000}
 }
 
 // DOCA is the package that installs DOCA-OFED.
@@ -90,7 +96,8 @@ const DOCA = "doca-ofed"
 
 // doca returns the package with DOCA's repository, which is installed from a file, and the packages of that repository.
 func doca(version string) []Package {
-	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host", Needs: []string{"dkms"}, KB: 20}}
+	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host",
+		Needs: []string{"dkms"}, KB: 20}}
 }
 
 // daemon returns the unit of nvidia-persistenced as Ubuntu packages it: without persistence mode, and static, so that it cannot
@@ -109,7 +116,8 @@ ExecStopPost=/bin/rm -rf /var/run/nvidia-persistenced
 }
 
 func blacklist() map[string]string {
-	return map[string]string{"/etc/modprobe.d/nvidia-graphics-drivers-kms.conf": strings.Join([]string{"blacklist nouveau", "options nvidia_drm modeset=0", ""}, "\n")}
+	return map[string]string{"/etc/modprobe.d/nvidia-graphics-drivers-kms.conf": strings.Join([]string{"blacklist nouveau",
+		"options nvidia_drm modeset=0", ""}, "\n")}
 }
 
 // dated returns a package with its installed version. The caller must hold mu.

@@ -151,7 +151,8 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 			err = db.note(name, unpacked)
 		}
 		if err != nil {
-			fmt.Fprintf(p.Stderr, "dpkg: error processing archive %s (--unpack):\n %v\nErrors were encountered while processing:\n %s\n", file, err, file)
+			fmt.Fprintf(p.Stderr, "dpkg: error processing archive %s (--unpack):\n %v\nErrors were encountered while processing:\n %s\n", file, err,
+				file)
 			db.checkpoint()
 			return 1
 		}
@@ -178,7 +179,9 @@ func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int
 		}
 		if state != unpacked && state != halfConfigured {
 			if named {
-				fmt.Fprintf(p.Stderr, "dpkg: error processing package %s (--configure):\n package %[1]s is not ready for configuration\n cannot configure (current status 'half-installed')\n", pkg.Name)
+				fmt.Fprintf(p.Stderr,
+					"dpkg: error processing package %s (--configure):\n package %[1]s is not ready for configuration\n cannot configure (current status "+
+						"'half-installed')\n", pkg.Name)
 				bad = append(bad, pkg.Name)
 			}
 			continue
@@ -219,10 +222,13 @@ func (db *DB) dpkgAudit(p *sh.Proc) int {
 	for _, part := range []struct{ state, text string }{
 		{"R", "The following packages are in a mess due to serious problems during\n" +
 			"installation.  They must be reinstalled for them (and any packages\nthat depend on them) to function properly:\n"},
-		{unpacked, "The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\n" +
-			"menu option in dselect for them to work:\n"},
-		{halfConfigured, "The following packages are only half configured, probably due to problems\nconfiguring them the first time.  The configuration should be retried using\n" +
-			"dpkg --configure <package> or the configure menu option in dselect:\n"},
+		{unpacked,
+			"The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\n" +
+				"menu option in dselect for them to work:\n"},
+		{halfConfigured,
+			"The following packages are only half configured, probably due to problems\nconfiguring them the first time.  The configuration " +
+				"should be retried using\n" +
+				"dpkg --configure <package> or the configure menu option in dselect:\n"},
 	} {
 		text := part.text
 		for _, pkg := range db.known() {
@@ -272,7 +278,9 @@ func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge,
 			fmt.Fprintf(p.Stderr, "dpkg: warning: ignoring request to remove %s which isn't installed\n", name)
 			continue
 		case halfInstalled, tornUnpacked:
-			fmt.Fprintf(p.Stderr, "dpkg: error processing package %s (--remove):\n package is in a very bad inconsistent state; you should\n reinstall it before attempting a removal\n", name)
+			fmt.Fprintf(p.Stderr,
+				"dpkg: error processing package %s (--remove):\n package is in a very bad inconsistent state; you should\n reinstall it before "+
+					"attempting a removal\n", name)
 			if !force {
 				bad = append(bad, name)
 				continue

@@ -62,7 +62,8 @@ func (d *Devices) made(name string) (func(), bool) {
 func (d *Devices) configFiles(name string) vfs.Tree {
 	return vfs.Tree{
 		"ports/1/default_roce_mode": {Data: "RoCE v2\n", Mode: 0o644, Set: func(string) error { return nil }},
-		"ports/1/default_roce_tos":  {Data: strconv.Itoa(d.class(name)) + "\n", Mode: 0o644, Set: func(s string) error { return d.setClass(name, s) }},
+		"ports/1/default_roce_tos": {Data: strconv.Itoa(d.class(name)) + "\n", Mode: 0o644,
+			Set: func(s string) error { return d.setClass(name, s) }},
 	}
 }
 

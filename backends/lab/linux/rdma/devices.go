@@ -198,7 +198,8 @@ func (d *Devices) Attach(driver string, boot bool) {
 		name = cmp.Or(d.known(a), name)
 		// When the driver registers for netdev events, the kernel reports the netdevs that are already up.
 		d.version.Add(1)
-		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
+		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown,
+			enabled: l.Up && !(boot && d.Quirks.BootDown)})
 		d.mu.Unlock()
 		d.Logf("vmw_pvrdma %s: device version 20, driver version 20", pci)
 		d.Logf("vmw_pvrdma %s: paired device to %s", pci, l.Name)

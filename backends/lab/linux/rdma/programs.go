@@ -106,9 +106,11 @@ func (v *Verbs) devinfo(p *sh.Proc, d Device, verbose bool) {
 	if verbose {
 		phys, physWord := d.Phys()
 		width, widthCode, speed, speedCode := lanes(d)
-		p.Printf("\t\t\tmax_msg_sz:\t\t0x40000000\n\t\t\tport_cap_flags:\t\t0x04010000\n\t\t\tport_cap_flags2:\t0x0000\n\t\t\tmax_vl_num:\t\t1 (1)\n"+
-			"\t\t\tbad_pkey_cntr:\t\t0x0\n\t\t\tqkey_viol_cntr:\t\t0x0\n\t\t\tsm_sl:\t\t\t0\n\t\t\tpkey_tbl_len:\t\t1\n\t\t\tgid_tbl_len:\t\t%d\n"+
-			"\t\t\tsubnet_timeout:\t\t0\n\t\t\tinit_type_reply:\t0\n\t\t\tactive_width:\t\t%s (%d)\n\t\t\tactive_speed:\t\t%s (%d)\n\t\t\tphys_state:\t\t%s (%d)\n",
+		p.Printf(
+			"\t\t\tmax_msg_sz:\t\t0x40000000\n\t\t\tport_cap_flags:\t\t0x04010000\n\t\t\tport_cap_flags2:\t0x0000\n\t\t\tmax_vl_num:\t\t1 (1)\n"+
+				"\t\t\tbad_pkey_cntr:\t\t0x0\n\t\t\tqkey_viol_cntr:\t\t0x0\n\t\t\tsm_sl:\t\t\t0\n\t\t\tpkey_tbl_len:\t\t1\n\t\t\tgid_tbl_len:\t\t%d\n"+
+				"\t\t\tsubnet_timeout:\t\t0\n\t\t\tinit_type_reply:\t0\n\t\t\tactive_width:\t\t%s (%d)\n\t\t\tactive_speed:\t\t%s "+
+				"(%d)\n\t\t\tphys_state:\t\t%s (%d)\n",
 			gidSlots, width, widthCode, speed, speedCode, map[string]string{"LinkUp": "LINK_UP", "Disabled": "DISABLED"}[physWord], phys)
 		for i, g := range d.GIDs {
 			text := g.Full()
@@ -202,10 +204,12 @@ type Image struct {
 // Image returns the model and the firmware of a device, which differ between PVRDMA devices and card functions.
 func (d Device) Image() Image {
 	if d.HCA == nil {
-		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080, Hardware: 1}
+		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080,
+			Hardware: 1}
 	}
 	part := int(d.HCA.Device)
-	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.HCA.Firmware, Board: d.HCA.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
+	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.HCA.Firmware, Board: d.HCA.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9,
+		Part: part}
 }
 
 // attachHCA creates the device of a card's function. The state of its port depends only on the netdev.

@@ -82,7 +82,8 @@ func (d *Devices) Net() vfs.Tree {
 
 // PCI returns the content of /sys/bus/pci.
 func (d *Devices) PCI() vfs.Tree {
-	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "drivers/" + vfNetDriver: {Dir: true}, "devices": {Dir: true}}
+	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "drivers/" + vfNetDriver: {Dir: true},
+		"devices": {Dir: true}}
 	for _, l := range d.Stack.Links() {
 		at := SlotPath(l.Slot)
 		for _, function := range []string{"0", "1"}[:map[bool]int{true: 2, false: 1}[l.Paired]] {
@@ -154,7 +155,8 @@ func driven(t vfs.Tree, driver string) {
 
 // verbsFiles returns the files of an RDMA device.
 func (d *Devices) verbsFiles(dev Device) vfs.Entry {
-	return vfs.Listed([]string{"sys_image_guid", "node_guid", "node_type", "node_desc", "fw_ver", "board_id", "hca_type", "hw_rev", "ports", "device"}, func(name string) (vfs.Entry, bool) {
+	return vfs.Listed([]string{"sys_image_guid", "node_guid", "node_type", "node_desc", "fw_ver", "board_id", "hca_type", "hw_rev", "ports",
+		"device"}, func(name string) (vfs.Entry, bool) {
 		switch name {
 		case "sys_image_guid":
 			return line(dev.Image().SystemGUID), true
@@ -184,7 +186,8 @@ func (d *Devices) verbsFiles(dev Device) vfs.Entry {
 
 // portFiles returns the files of a device's port.
 func (d *Devices) portFiles(dev Device) vfs.Entry {
-	return vfs.Listed([]string{"state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask", "gids", "gid_attrs", "counters", "hw_counters"}, func(name string) (vfs.Entry, bool) {
+	return vfs.Listed([]string{"state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask", "gids", "gid_attrs", "counters",
+		"hw_counters"}, func(name string) (vfs.Entry, bool) {
 		switch name {
 		case "state":
 			state, word := dev.State()
@@ -228,7 +231,8 @@ func (d *Devices) portFiles(dev Device) vfs.Entry {
 // hardwareCounters returns the q counters and the congestion counters of mlx5 (drivers/infiniband/hw/mlx5/counters.c).
 func hardwareCounters(c Counters) vfs.Tree {
 	t := vfs.Tree{"lifespan": line("10")}
-	for _, name := range []string{"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "rnr_nak_retry_err", "out_of_buffer",
+	for _, name := range []string{"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "rnr_nak_retry_err",
+		"out_of_buffer",
 		"duplicate_request", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored"} {
 		t[name] = line(strconv.FormatInt(c.Events[name], 10))
 	}
@@ -262,46 +266,47 @@ func line(s string) vfs.Entry { return vfs.Entry{Data: s + "\n"} }
 
 // netFiles returns the files of an interface.
 func (d *Devices) netFiles(l netif.Link) vfs.Entry {
-	return vfs.Listed([]string{"address", "mtu", "operstate", "flags", "ifindex", "type", "device", "carrier", "speed", "ecn"}, func(name string) (vfs.Entry, bool) {
-		switch name {
-		case "address":
-			return line(l.MAC), true
-		case "mtu":
-			return line(strconv.Itoa(l.MTU)), true
-		case "operstate":
-			if l.Running() {
-				return line("up"), true
+	return vfs.Listed([]string{"address", "mtu", "operstate", "flags", "ifindex", "type", "device", "carrier", "speed", "ecn"},
+		func(name string) (vfs.Entry, bool) {
+			switch name {
+			case "address":
+				return line(l.MAC), true
+			case "mtu":
+				return line(strconv.Itoa(l.MTU)), true
+			case "operstate":
+				if l.Running() {
+					return line("up"), true
+				}
+				return line("down"), true
+			case "flags":
+				if l.Up {
+					return line("0x1003"), true
+				}
+				return line("0x1002"), true
+			case "ifindex":
+				return line(strconv.Itoa(l.Index)), true
+			case "type":
+				return line("1"), true
+			case "device":
+				return vfs.Entry{Link: "../../../" + l.PCI()}, true
+			case "carrier", "speed":
+				carrier, speed := "0", "-1"
+				switch {
+				case !l.Up: // Linux returns EINVAL for the carrier and the speed of an interface that is down
+					return vfs.Entry{Err: syscall.EINVAL}, true
+				case l.Connected && l.HCA != nil:
+					carrier, speed = "1", strconv.Itoa(l.HCA.SpeedMbps)
+				case l.Connected:
+					carrier, speed = "1", "10000"
+				}
+				return line(map[string]string{"carrier": carrier, "speed": speed}[name]), true
+			case "ecn":
+				if l.HCA != nil && l.HCA.DCB != nil && d.ECN() {
+					return vfs.Entry{Dir: true, Mode: 0o755, Sub: l.HCA.ECN}, true
+				}
 			}
-			return line("down"), true
-		case "flags":
-			if l.Up {
-				return line("0x1003"), true
-			}
-			return line("0x1002"), true
-		case "ifindex":
-			return line(strconv.Itoa(l.Index)), true
-		case "type":
-			return line("1"), true
-		case "device":
-			return vfs.Entry{Link: "../../../" + l.PCI()}, true
-		case "carrier", "speed":
-			carrier, speed := "0", "-1"
-			switch {
-			case !l.Up: // Linux returns EINVAL for the carrier and the speed of an interface that is down
-				return vfs.Entry{Err: syscall.EINVAL}, true
-			case l.Connected && l.HCA != nil:
-				carrier, speed = "1", strconv.Itoa(l.HCA.SpeedMbps)
-			case l.Connected:
-				carrier, speed = "1", "10000"
-			}
-			return line(map[string]string{"carrier": carrier, "speed": speed}[name]), true
-		case "ecn":
-			if l.HCA != nil && l.HCA.DCB != nil && d.ECN() {
-				return vfs.Entry{Dir: true, Mode: 0o755, Sub: l.HCA.ECN}, true
-			}
-		}
-		return vfs.Entry{}, false
-	})
+			return vfs.Entry{}, false
+		})
 }
 
 // Verbs returns the content of /sys/class/infiniband_verbs.

@@ -36,7 +36,8 @@ func (m *Manager) Boot(ctx context.Context) {
 	m.units = map[string]*unit{}
 	m.mu.Unlock()
 	var names []string
-	for _, target := range []string{"sysinit.target", "basic.target", "network-online.target", "multi-user.target", "default.target", "graphical.target"} {
+	for _, target := range []string{"sysinit.target", "basic.target", "network-online.target", "multi-user.target", "default.target",
+		"graphical.target"} {
 		list, err := m.FS.ReadDir(vfs.Root(), etcUnits+"/"+target+".wants")
 		if err != nil {
 			continue

@@ -36,7 +36,8 @@ func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb str
 			return m.ask(p, o, verb, names)
 		case "daemon-reload", "enable", "disable", "start", "stop", "restart", "mask", "unmask", "reset-failed":
 			if !p.Root() {
-				fmt.Fprintf(p.Stderr, "Failed to %s %s: Interactive authentication required.\nSee system logs and 'systemctl status %s' for details.\n", verb, strings.Join(names, " "), strings.Join(names, " "))
+				fmt.Fprintf(p.Stderr, "Failed to %s %s: Interactive authentication required.\nSee system logs and 'systemctl status %s' for details.\n",
+					verb, strings.Join(names, " "), strings.Join(names, " "))
 				return 1
 			}
 			return m.do(ctx, p, o, verb, names)
@@ -125,10 +126,13 @@ func (m *Manager) failed(p *sh.Proc, verb, name string, err error) int {
 	}
 	var bad badUnit
 	if errors.As(err, &bad) {
-		fmt.Fprintf(p.Stderr, "Failed to %s %s: Unit %s has a bad unit file setting.\nSee system logs and 'systemctl status %s' for details.\n", verb, name, name, name)
+		fmt.Fprintf(p.Stderr, "Failed to %s %s: Unit %s has a bad unit file setting.\nSee system logs and 'systemctl status %s' for details.\n",
+			verb, name, name, name)
 		return 1
 	}
-	fmt.Fprintf(p.Stderr, "Job for %s failed because the control process exited with error code.\nSee \"systemctl status %s\" and \"journalctl -xe\" for details.\n", name, name)
+	fmt.Fprintf(p.Stderr,
+		"Job for %s failed because the control process exited with error code.\nSee \"systemctl status %s\" and \"journalctl -xe\" for "+
+			"details.\n", name, name)
 	return 1
 }
 
@@ -141,7 +145,9 @@ func (m *Manager) warnStale(p *sh.Proc, name string) {
 		return
 	}
 	if data, err := m.FS.ReadFile(vfs.Root(), u.file); err == nil && string(data) != u.text {
-		fmt.Fprintf(p.Stderr, "Warning: The unit file, source configuration file or drop-ins of %s changed on disk. Run 'systemctl daemon-reload' to reload units.\n", name)
+		fmt.Fprintf(p.Stderr,
+			"Warning: The unit file, source configuration file or drop-ins of %s changed on disk. Run 'systemctl daemon-reload' to reload units.\n",
+			name)
 	}
 }
 
@@ -164,7 +170,8 @@ func (m *Manager) enable(p *sh.Proc, name string) int {
 	targets := append(u.words("Install.WantedBy"), u.words("Install.RequiredBy")...)
 	if len(targets) == 0 {
 		fmt.Fprintf(p.Stderr, "The unit files have no installation config (WantedBy=, RequiredBy=, Also=,\n"+
-			"Alias= settings in the [Install] section, and DefaultInstance= for template\nunits). This means they are not meant to be enabled using systemctl.\n")
+			"Alias= settings in the [Install] section, and DefaultInstance= for template\nunits). This means they are not meant to be enabled "+
+			"using systemctl.\n")
 		return 0
 	}
 	for _, target := range targets {

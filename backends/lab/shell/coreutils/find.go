@@ -10,7 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find supports -name, -type and -path, each also after !, combined by "and", and -printf with %p and %f. As in find(1), the expression begins with the first word that starts with - or is !.
+// find supports -name, -type and -path, each also after !, combined by "and", and -printf with %p and %f. As in find(1), the expression
+// begins with the first word that starts with - or is !.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]

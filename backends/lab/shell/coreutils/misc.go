@@ -187,7 +187,8 @@ func flock(ctx context.Context, p *sh.Proc) int {
 	file := p.Path(o.Args[0])
 	if f, err := p.Sys.FS.Open(p.User.Cred(), file, os.O_RDONLY|os.O_CREATE, 0o666); err == nil {
 		_ = f.Close()
-	} else if info, serr := p.Sys.FS.Stat(p.User.Cred(), file); serr != nil || !info.IsDir() || p.Sys.FS.Access(p.User.Cred(), file, 4) != nil {
+	} else if info, serr := p.Sys.FS.Stat(p.User.Cred(), file); serr != nil || !info.IsDir() ||
+		p.Sys.FS.Access(p.User.Cred(), file, 4) != nil {
 		return p.Fail(66, "cannot open lock file %s: %s", o.Args[0], vfs.Reason(err))
 	}
 	conflict := 1

@@ -139,7 +139,8 @@ func (n nest) call(s *syntax.Stmt, cmd *syntax.CallExpr) {
 		}
 	}
 	at := cmd.Args[0].End()
-	cmd.Args = append(cmd.Args[:1], &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{ValuePos: at, ValueEnd: at, Value: strconv.Itoa(passed)}}})
+	cmd.Args = append(cmd.Args[:1],
+		&syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{ValuePos: at, ValueEnd: at, Value: strconv.Itoa(passed)}}})
 }
 
 const unknown = 1 << 10

@@ -49,11 +49,13 @@ func TestJumpsThatAreRefused(t *testing.T) {
 		"for a in 1; do while [ $a = 2 ] || break; do :; done; done", "for a in 1; do if [ $a = 2 ] || continue; then echo no; fi; done",
 		"for a in 1; do { false || continue; } && echo no; done", "for a in 1; do if ! { continue; }; then :; fi; done",
 		"for a in 1; do echo 1 | { read x; continue; }; done", "for a in 1; do ( break; echo no ); done", "n=1; for a in 1; do continue $n; done",
-		"for a in 1; do command break; done", "for a in 1; do eval 'continue'; done", "eval 'for a in 1; do break && :; done'", "x=$(for a in 1; do break && :; done)",
+		"for a in 1; do command break; done", "for a in 1; do eval 'continue'; done", "eval 'for a in 1; do break && :; done'",
+		"x=$(for a in 1; do break && :; done)",
 	} {
 		for _, way := range [][]string{{"-c", line}, {}} {
 			p, out, stderr := proc(system(t), line+"\n", append([]string{"sh"}, way...)...)
-			if status, err := p.Sys.Exec(t.Context(), p); err != nil || status != 2 || out.Len() > 0 || !strings.Contains(stderr.String(), "break or continue is not to be had here") {
+			if status, err := p.Sys.Exec(t.Context(), p); err != nil || status != 2 || out.Len() > 0 ||
+				!strings.Contains(stderr.String(), "break or continue is not to be had here") {
 				t.Errorf("%q: %s\ngot %q, %q, %d, %v", way, line, out, stderr, status, err)
 			}
 		}

@@ -44,7 +44,8 @@ func (i Info) Type() fs.FileMode { return i.mode.Type() }
 func (i Info) Info() (fs.FileInfo, error) { return i, nil }
 
 func (f *FS) info(name string, n *node) Info {
-	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: time.Unix(0, n.mtime), UID: int(n.uid), GID: int(n.gid), Target: n.target}
+	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: time.Unix(0, n.mtime), UID: int(n.uid), GID: int(n.gid),
+		Target: n.target}
 	if n.dir() {
 		i.size = 4096
 	}

@@ -79,7 +79,8 @@ func TestRefusals(t *testing.T) {
 		}, syscall.EEXIST},
 		{"chmod of another's", kim, func(f *vfs.FS, c vfs.Cred) error { return f.Chmod(c, "/etc/motd", 0o777) }, syscall.EPERM},
 		{"chown to another", kim, func(f *vfs.FS, c vfs.Cred) error { return f.Chown(c, "/srv/kim", 0, -1) }, syscall.EPERM},
-		{"directory into itself", vfs.Root(), func(f *vfs.FS, c vfs.Cred) error { return f.Rename(c, "/etc", "/etc/netplan/etc") }, syscall.EINVAL},
+		{"directory into itself", vfs.Root(), func(f *vfs.FS, c vfs.Cred) error { return f.Rename(c, "/etc", "/etc/netplan/etc") },
+			syscall.EINVAL},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.do(fixture(t), tc.cred)
@@ -92,7 +93,8 @@ func TestRefusals(t *testing.T) {
 
 func TestLinksAndComputedFiles(t *testing.T) {
 	f, root := fixture(t), vfs.Root()
-	for p, want := range map[string]string{"/motd": "hello\n", "/proc/self/kernel/name": "box\n", "/etc/../etc/./motd": "hello\n", "/../motd": "hello\n"} {
+	for p, want := range map[string]string{"/motd": "hello\n", "/proc/self/kernel/name": "box\n", "/etc/../etc/./motd": "hello\n",
+		"/../motd": "hello\n"} {
 		data, err := f.ReadFile(root, p)
 		if err != nil || string(data) != want {
 			t.Errorf("%s: %q, %v", p, data, err)

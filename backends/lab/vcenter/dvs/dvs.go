@@ -95,7 +95,8 @@ func freeName(s *world.State, folder, name string) error {
 }
 
 // mayTouchHosts checks that the caller has the required privileges on the hosts in a spec.
-func (b base) mayTouchHosts(ctx *simulator.Context, sw types.ManagedObjectReference, hosts []types.DistributedVirtualSwitchHostMemberConfigSpec) error {
+func (b base) mayTouchHosts(ctx *simulator.Context, sw types.ManagedObjectReference,
+	hosts []types.DistributedVirtualSwitchHostMemberConfigSpec) error {
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -121,14 +122,15 @@ func (m sw) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigureDvs_Task", "dvs.DistributedVirtualSwitch.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
-			if err := current(spec.ConfigVersion, d.Changes); err != nil {
-				return nil, err
-			}
-			return reconfigure(s, d, spec, extra)
+	task := m.f.Start(ctx, "ReconfigureDvs_Task", "dvs.DistributedVirtualSwitch.reconfigure", req.This, frame.TaskOptions{Cancelable: true},
+		func() (any, error) {
+			return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
+				if err := current(spec.ConfigVersion, d.Changes); err != nil {
+					return nil, err
+				}
+				return reconfigure(s, d, spec, extra)
+			})
 		})
-	})
 	return frame.Answer(types.ReconfigureDvs_TaskResponse{Returnval: task}, nil)
 }
 
@@ -185,28 +187,29 @@ func (m sw) PerformDvsProductSpecOperationTask(ctx *simulator.Context, req *type
 	if req.Operation != "upgrade" || req.ProductSpec == nil {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
 	}
-	task := m.f.Start(ctx, "PerformDvsProductSpecOperation_Task", "dvs.DistributedVirtualSwitch.performProductSpecOperation", req.This, frame.TaskOptions{}, func() (any, error) {
-		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
-			version := req.ProductSpec.Version
-			if err := available(s, version); err != nil {
-				return nil, err
-			}
-			if !world.VersionLess(d.Version, version) {
-				return nil, frame.BadArgument("productSpec.version")
-			}
-			var faults bulk
-			for _, host := range members(d) {
-				if err := compatible(s.Host(host), version); err != nil {
-					faults.add(s.Host(host), err)
+	task := m.f.Start(ctx, "PerformDvsProductSpecOperation_Task", "dvs.DistributedVirtualSwitch.performProductSpecOperation", req.This,
+		frame.TaskOptions{}, func() (any, error) {
+			return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
+				version := req.ProductSpec.Version
+				if err := available(s, version); err != nil {
+					return nil, err
 				}
-			}
-			if err := faults.err(); err != nil {
-				return nil, err
-			}
-			d.Version = version
-			return nil, nil
+				if !world.VersionLess(d.Version, version) {
+					return nil, frame.BadArgument("productSpec.version")
+				}
+				var faults bulk
+				for _, host := range members(d) {
+					if err := compatible(s.Host(host), version); err != nil {
+						faults.add(s.Host(host), err)
+					}
+				}
+				if err := faults.err(); err != nil {
+					return nil, err
+				}
+				d.Version = version
+				return nil, nil
+			})
 		})
-	})
 	return frame.Answer(types.PerformDvsProductSpecOperation_TaskResponse{Returnval: task}, nil)
 }
 

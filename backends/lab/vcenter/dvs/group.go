@@ -16,14 +16,16 @@ const maxPorts = 8192
 
 // AddDVPortgroupTask adds port groups: either all of them or none.
 func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "AddDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroups", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		_, err := m.addGroups(req.This, req.Spec)
-		return nil, err
-	})
+	task := m.f.Start(ctx, "AddDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroups", req.This, frame.TaskOptions{Cancelable: true},
+		func() (any, error) {
+			_, err := m.addGroups(req.This, req.Spec)
+			return nil, err
+		})
 	return frame.Answer(types.AddDVPortgroup_TaskResponse{Returnval: task}, nil)
 }
 
-func (m sw) addGroups(ref types.ManagedObjectReference, specs []types.DVPortgroupConfigSpec) (refs []types.ManagedObjectReference, err error) {
+func (m sw) addGroups(ref types.ManagedObjectReference,
+	specs []types.DVPortgroupConfigSpec) (refs []types.ManagedObjectReference, err error) {
 	err = m.edit(ref, func(s *world.State, d *world.DVS) ([]string, error) {
 		var groups []*world.PortGroup
 		for _, spec := range specs {
@@ -53,30 +55,31 @@ type group struct{ base }
 
 // ReconfigureDVPortgroupTask changes the settings that the spec contains and keeps the others.
 func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "ReconfigureDVPortgroup_Task", "dvs.DistributedVirtualPortgroup.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
-			if err := current(req.Spec.ConfigVersion, g.Changes); err != nil {
-				return err
-			}
-			if name := req.Spec.Name; name != "" && name != g.Name {
-				if err := freeName(s, d.Folder, name); err != nil {
+	task := m.f.Start(ctx, "ReconfigureDVPortgroup_Task", "dvs.DistributedVirtualPortgroup.reconfigure", req.This,
+		frame.TaskOptions{Cancelable: true}, func() (any, error) {
+			return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
+				if err := current(req.Spec.ConfigVersion, g.Changes); err != nil {
 					return err
 				}
-			}
-			trial := *g
-			if err := apply(d, &trial, req.Spec); err != nil {
-				return err
-			}
-			if trial.Ports < len(s.Connected(d, g.Name)) {
-				return inUse("DistributedVirtualPort", g.Name)
-			}
-			if trial.Name != g.Name {
-				s.RenamePortGroup(d, g, trial.Name)
-			}
-			*g = trial
-			return nil
+				if name := req.Spec.Name; name != "" && name != g.Name {
+					if err := freeName(s, d.Folder, name); err != nil {
+						return err
+					}
+				}
+				trial := *g
+				if err := apply(d, &trial, req.Spec); err != nil {
+					return err
+				}
+				if trial.Ports < len(s.Connected(d, g.Name)) {
+					return inUse("DistributedVirtualPort", g.Name)
+				}
+				if trial.Name != g.Name {
+					s.RenamePortGroup(d, g, trial.Name)
+				}
+				*g = trial
+				return nil
+			})
 		})
-	})
 	return frame.Answer(types.ReconfigureDVPortgroup_TaskResponse{Returnval: task}, nil)
 }
 

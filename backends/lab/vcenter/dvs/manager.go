@@ -110,27 +110,28 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 	if p := req.Spec.ProductInfo; p != nil && p.Version != "" {
 		version = p.Version
 	}
-	task := m.f.Start(ctx, "CreateDVS_Task", "Folder.createDistributedVirtualSwitch", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		var ref types.ManagedObjectReference
-		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			if err := freeName(s, parent, spec.Name); err != nil {
-				return nil, err
-			}
-			version := cmp.Or(version, newest(s))
-			if err := available(s, version); err != nil {
-				return nil, err
-			}
-			d := &world.DVS{Name: spec.Name, Folder: parent, UUID: s.SwitchUUID(), Version: version, MTU: 1500, NIOC: true, Discovery: "cdp listen",
-				Uplinks: defaultUplinks(), Setting: model.SwitchExtra{Created: time.Now()}}
-			hosts, err := create(s, d, spec, extra)
-			if err != nil {
-				return nil, err
-			}
-			ref = model.SwitchRef(d)
-			return touched(d.Name, hosts), nil
+	task := m.f.Start(ctx, "CreateDVS_Task", "Folder.createDistributedVirtualSwitch", req.This, frame.TaskOptions{Cancelable: true},
+		func() (any, error) {
+			var ref types.ManagedObjectReference
+			err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+				if err := freeName(s, parent, spec.Name); err != nil {
+					return nil, err
+				}
+				version := cmp.Or(version, newest(s))
+				if err := available(s, version); err != nil {
+					return nil, err
+				}
+				d := &world.DVS{Name: spec.Name, Folder: parent, UUID: s.SwitchUUID(), Version: version, MTU: 1500, NIOC: true, Discovery: "cdp listen",
+					Uplinks: defaultUplinks(), Setting: model.SwitchExtra{Created: time.Now()}}
+				hosts, err := create(s, d, spec, extra)
+				if err != nil {
+					return nil, err
+				}
+				ref = model.SwitchRef(d)
+				return touched(d.Name, hosts), nil
+			})
+			return ref, err
 		})
-		return ref, err
-	})
 	return frame.Answer(types.CreateDVS_TaskResponse{Returnval: task}, nil)
 }
 
@@ -157,12 +158,13 @@ func defaultUplinks() []string {
 // EntityBackupConfig. If a selected object does not exist, the call fails with NotFound (vSphere Web Services API,
 // DistributedVirtualSwitchManager). The API reference lists no required privilege.
 func (m manager) DVSManagerExportEntityTask(ctx *simulator.Context, req *types.DVSManagerExportEntity_Task) soap.HasFault {
-	task := m.f.Start(ctx, "DVSManagerExportEntity_Task", "dvs.DistributedVirtualSwitchManager.exportEntity", req.This, frame.TaskOptions{}, func() (any, error) {
-		var out types.ArrayOfEntityBackupConfig
-		var err error
-		m.f.World.View(func(s *world.State) { out.EntityBackupConfig, err = exported(s, req.SelectionSet) })
-		return out, err
-	})
+	task := m.f.Start(ctx, "DVSManagerExportEntity_Task", "dvs.DistributedVirtualSwitchManager.exportEntity", req.This, frame.TaskOptions{},
+		func() (any, error) {
+			var out types.ArrayOfEntityBackupConfig
+			var err error
+			m.f.World.View(func(s *world.State) { out.EntityBackupConfig, err = exported(s, req.SelectionSet) })
+			return out, err
+		})
 	return frame.Answer(types.DVSManagerExportEntity_TaskResponse{Returnval: task}, nil)
 }
 
@@ -173,7 +175,8 @@ func exported(s *world.State, sets []types.BaseSelectionSet) ([]types.EntityBack
 		if err != nil {
 			return err
 		}
-		out = append(out, types.EntityBackupConfig{EntityType: string(kind), ConfigBlob: blob, Key: key, Name: name, Container: &container, ConfigVersion: "1"})
+		out = append(out, types.EntityBackupConfig{EntityType: string(kind), ConfigBlob: blob, Key: key, Name: name, Container: &container,
+			ConfigVersion: "1"})
 		return nil
 	}
 	for _, set := range sets {
@@ -183,8 +186,9 @@ func exported(s *world.State, sets []types.BaseSelectionSet) ([]types.EntityBack
 			if d == nil {
 				return nil, frame.Refuse(&types.NotFound{})
 			}
-			if err := add(types.EntityTypeDistributedVirtualSwitch, d.UUID, d.Shown(), model.FolderOf(d), map[string]any{"version": d.Version, "mtu": d.MTU,
-				"uplinks": d.Uplinks, "members": d.Members}); err != nil {
+			if err := add(types.EntityTypeDistributedVirtualSwitch, d.UUID, d.Shown(), model.FolderOf(d),
+				map[string]any{"version": d.Version, "mtu": d.MTU,
+					"uplinks": d.Uplinks, "members": d.Members}); err != nil {
 				return nil, err
 			}
 		case *types.DVPortgroupSelection:

@@ -19,7 +19,8 @@ func (m sw) FetchDVPorts(_ *simulator.Context, req *types.FetchDVPorts) soap.Has
 	return frame.Answer(types.FetchDVPortsResponse{Returnval: ports}, err)
 }
 
-func (m sw) ports(ref types.ManagedObjectReference, want *types.DistributedVirtualSwitchPortCriteria) (list []types.DistributedVirtualPort, err error) {
+func (m sw) ports(ref types.ManagedObjectReference,
+	want *types.DistributedVirtualSwitchPortCriteria) (list []types.DistributedVirtualPort, err error) {
 	m.f.World.View(func(s *world.State) {
 		d := model.SwitchOf(s, ref)
 		if d == nil {
@@ -67,7 +68,8 @@ func connectees(s *world.State, d *world.DVS) map[string]*types.DistributedVirtu
 	for _, v := range s.VMs {
 		for _, a := range v.Adapters {
 			if a.DVS == d.Name {
-				used[a.PortKey] = &types.DistributedVirtualSwitchPortConnectee{ConnectedEntity: ptr(model.VMRef(v)), NicKey: strconv.Itoa(int(a.Key)), Type: "vmVnic"}
+				used[a.PortKey] = &types.DistributedVirtualSwitchPortConnectee{ConnectedEntity: ptr(model.VMRef(v)), NicKey: strconv.Itoa(int(a.Key)),
+					Type: "vmVnic"}
 			}
 		}
 	}

@@ -142,7 +142,8 @@ func renameUplinks(d *world.DVS, names []string) {
 }
 
 // memberships computes the members after a change and returns an error for changes that a host would refuse.
-func memberships(s *world.State, d *world.DVS, uplinks int, specs []types.DistributedVirtualSwitchHostMemberConfigSpec) ([]*world.Member, error) {
+func memberships(s *world.State, d *world.DVS, uplinks int,
+	specs []types.DistributedVirtualSwitchHostMemberConfigSpec) ([]*world.Member, error) {
 	var faults bulk
 	after := slices.Clone(d.Members)
 	seen := map[string]bool{}

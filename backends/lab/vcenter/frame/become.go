@@ -94,7 +94,8 @@ func diff(prefix string, old, want reflect.Value, out *[]types.PropertyChange) {
 			if name := n.FieldByName("Name"); !named && o.FieldByName("Name").String() != name.String() {
 				*out = append(*out, Set("name", name.String()))
 			}
-			if at := n.FieldByName("Parent"); !at.IsNil() && (o.FieldByName("Parent").IsNil() || o.FieldByName("Parent").Elem().Interface() != at.Elem().Interface()) {
+			if at := n.FieldByName("Parent"); !at.IsNil() &&
+				(o.FieldByName("Parent").IsNil() || o.FieldByName("Parent").Elem().Interface() != at.Elem().Interface()) {
 				*out = append(*out, Set("parent", at.Elem().Interface()))
 			}
 		case asEmbedded:

@@ -237,7 +237,8 @@ func (h *History) SessionBegan(s types.UserSession) {
 func (h *History) SessionEnded(s types.UserSession) {
 	h.End(s.Key)
 	login := s.LoginTime
-	x := &types.UserLogoutSessionEvent{IpAddress: s.IpAddress, UserAgent: s.UserAgent, CallCount: int64(s.CallCount), SessionId: s.Key, LoginTime: &login}
+	x := &types.UserLogoutSessionEvent{IpAddress: s.IpAddress, UserAgent: s.UserAgent, CallCount: int64(s.CallCount), SessionId: s.Key,
+		LoginTime: &login}
 	x.UserName = s.UserName
 	h.post(x, 0)
 }

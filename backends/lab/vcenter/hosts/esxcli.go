@@ -132,7 +132,8 @@ func failed(message string) ExecuteSoapResponse {
 }
 
 func describe(namespace string) ExecuteSoapResponse {
-	info := esx.CommandInfo{CommandInfoItem: esx.CommandInfoItem{Name: namespace, DisplayName: namespace[strings.LastIndex(namespace, ".")+1:]}}
+	info := esx.CommandInfo{CommandInfoItem: esx.CommandInfoItem{Name: namespace, DisplayName: namespace[strings.LastIndex(namespace, ".")+
+		1:]}}
 	for _, c := range esxcli.Commands() {
 		last := len(c.Path) - 1
 		if strings.Join(c.Path[:last], ".") != namespace {

@@ -92,7 +92,8 @@ func (m network) QueryNetworkHint(_ *simulator.Context, req *types.QueryNetworkH
 			if p.LinkUp && !p.Deaf {
 				hint.LldpInfo = &types.LinkLayerDiscoveryProtocolInfo{
 					ChassisId: "04:3f:72:d1:00:00", PortId: fmt.Sprintf("Eth1/%d", 4*h.Index+n+1), TimeToLive: 120,
-					Parameter: []types.KeyAnyValue{{Key: "System Name", Value: p.Cable.Switch()}, {Key: "MTU", Value: strconv.Itoa(p.Cable.Largest())}, {Key: "Vlan ID", Value: "0"}},
+					Parameter: []types.KeyAnyValue{{Key: "System Name", Value: p.Cable.Switch()}, {Key: "MTU", Value: strconv.Itoa(p.Cable.Largest())},
+						{Key: "Vlan ID", Value: "0"}},
 				}
 			}
 			hints = append(hints, hint)
@@ -106,9 +107,10 @@ type files struct{ base }
 // SearchDatastoreTask lists the files in a folder ("[shared-01] rdma") that match one of the patterns. If the folder does not
 // exist, it fails with FileNotFound.
 func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchDatastore_Task) soap.HasFault {
-	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", m.f.Owner(req.This), frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		return m.search(m.f.Owner(req.This), req.DatastorePath, req.SearchSpec)
-	})
+	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", m.f.Owner(req.This), frame.TaskOptions{Cancelable: true},
+		func() (any, error) {
+			return m.search(m.f.Owner(req.This), req.DatastorePath, req.SearchSpec)
+		})
 	return frame.Answer(types.SearchDatastore_TaskResponse{Returnval: task}, nil)
 }
 

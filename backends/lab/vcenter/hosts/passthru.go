@@ -73,7 +73,8 @@ func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGr
 			return frame.Answer(nil, frame.BadArgument("config.deviceType"))
 		}
 	}
-	return frame.Answer(types.UpdateGraphicsConfigResponse{}, refusal(m.f.World.SetGraphics(host, req.Config.HostDefaultGraphicsType), "config.hostDefaultGraphicsType"))
+	return frame.Answer(types.UpdateGraphicsConfigResponse{}, refusal(m.f.World.SetGraphics(host, req.Config.HostDefaultGraphicsType),
+		"config.hostDefaultGraphicsType"))
 }
 
 type assignable struct{ base }
@@ -85,13 +86,15 @@ func (m assignable) RetrieveVendorDeviceGroupInfo(_ *simulator.Context, req *typ
 	m.f.World.View(func(s *world.State) {
 		if h := s.Host(host); h != nil {
 			for _, g := range h.Groups {
-				info := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: g.Name, VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: g.Name}}
+				info := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: g.Name,
+					VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: g.Name}}
 				for i, profile := range g.VGPUs {
 					info.ComponentDeviceInfo = append(info.ComponentDeviceInfo, types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo{
 						Type:       string(types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfoComponentTypeNvidiaVgpu),
 						VendorName: "NVIDIA", DeviceName: profile,
-						Device: &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
-							DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{SequenceId: int32(i + 1)}}},
+						Device: &types.VirtualPCIPassthrough{
+							VirtualDevice: types.VirtualDevice{Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
+								DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{SequenceId: int32(i + 1)}}},
 					})
 				}
 				res.Returnval = append(res.Returnval, info)

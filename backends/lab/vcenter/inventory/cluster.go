@@ -21,28 +21,29 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 	if err := m.f.Need(ctx, "Host.Inventory.EditCluster", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigureComputeResource_Task", "ComputeResource.reconfigureEx", req.This, frame.TaskOptions{}, func() (any, error) {
-		spec, ok := req.Spec.(*types.ClusterConfigSpecEx)
-		if !ok {
-			return nil, frame.BadArgument("spec")
-		}
-		if len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 ||
-			spec.DpmConfig != nil && spec.DpmConfig.Enabled != nil || spec.VsanConfig != nil && spec.VsanConfig.Enabled != nil {
-			return nil, frame.Refuse(&types.NotSupported{})
-		}
-		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			of := model.ClusterServices(s, req.This)
-			if err := services(of, spec); err != nil {
-				return nil, err
+	task := m.f.Start(ctx, "ReconfigureComputeResource_Task", "ComputeResource.reconfigureEx", req.This, frame.TaskOptions{},
+		func() (any, error) {
+			spec, ok := req.Spec.(*types.ClusterConfigSpecEx)
+			if !ok {
+				return nil, frame.BadArgument("spec")
 			}
-			for _, r := range spec.RulesSpec {
-				if err := changeRule(s, of, r); err != nil {
+			if len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 ||
+				spec.DpmConfig != nil && spec.DpmConfig.Enabled != nil || spec.VsanConfig != nil && spec.VsanConfig.Enabled != nil {
+				return nil, frame.Refuse(&types.NotSupported{})
+			}
+			return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+				of := model.ClusterServices(s, req.This)
+				if err := services(of, spec); err != nil {
 					return nil, err
 				}
-			}
-			return []world.Event{{What: world.Inventory, Detail: "cluster"}}, nil
+				for _, r := range spec.RulesSpec {
+					if err := changeRule(s, of, r); err != nil {
+						return nil, err
+					}
+				}
+				return []world.Event{{What: world.Inventory, Detail: "cluster"}}, nil
+			})
 		})
-	})
 	return frame.Answer(types.ReconfigureComputeResource_TaskResponse{Returnval: task}, nil)
 }
 
@@ -72,8 +73,9 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 		}
 		if to := s.RoomFor(v, among); to != nil {
 			host, at := model.HostRef(to), model.ClusterRef(to.Cluster)
-			result.Recommendations = []types.ClusterRecommendation{{Key: "1", Type: "V1", Time: time.Now(), Rating: 5, Reason: "xvmotionPlacement", ReasonText: "xvMotion placement",
-				Target: &at, Action: []types.BaseClusterAction{&types.PlacementAction{
+			result.Recommendations = []types.ClusterRecommendation{{Key: "1", Type: "V1", Time: time.Now(), Rating: 5, Reason: "xvmotionPlacement",
+				ReasonText: "xvMotion placement",
+				Target:     &at, Action: []types.BaseClusterAction{&types.PlacementAction{
 					ClusterAction: types.ClusterAction{Type: "PlacementAction", Target: &host}, Vm: spec.Vm, TargetHost: &host}}}}
 		}
 	})

@@ -57,7 +57,8 @@ func (m vm) MarkAsTemplate(ctx *simulator.Context, req *types.MarkAsTemplate) so
 		err = m.changeVM(req.This, func(_ *world.State, v *world.VM) error {
 			switch {
 			case v.On:
-				return frame.Refuse(&types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn})
+				return frame.Refuse(&types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff,
+					ExistingState: types.VirtualMachinePowerStatePoweredOn})
 			case v.Template:
 				return frame.Refuse(&types.NotSupported{})
 			}
@@ -124,7 +125,9 @@ func (m vm) RemoveAllSnapshotsTask(ctx *simulator.Context, req *types.RemoveAllS
 type snapshot struct{ base }
 
 // owner returns the VM and the child snapshots of a snapshot.
-func (m snapshot) owner(ref types.ManagedObjectReference) (vm types.ManagedObjectReference, upon []types.ManagedObjectReference, err error) {
+func (m snapshot) owner(ref types.ManagedObjectReference) (
+	vm types.ManagedObjectReference, upon []types.ManagedObjectReference, err error,
+) {
 	err = frame.Gone(ref)
 	m.f.World.View(func(s *world.State) {
 		for _, v := range s.VMs {

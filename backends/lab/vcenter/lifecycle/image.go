@@ -40,11 +40,13 @@ func software(s *world.State, m *world.Image, base string, components map[string
 		list[name] = details(s.Lifecycle, name, version)
 	}
 	out := map[string]any{
-		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": base, "release_date": "2024-06-25T00:00:00.000Z"}},
+		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": base,
+			"release_date": "2024-06-25T00:00:00.000Z"}},
 		"components": list, "solutions": map[string]any{},
 	}
 	if m.AddOn != "" {
-		out["add_on"] = map[string]any{"name": m.AddOn, "version": "1.0", "details": map[string]any{"display_name": m.AddOn, "vendor": "OEM", "display_version": "1.0"}}
+		out["add_on"] = map[string]any{"name": m.AddOn, "version": "1.0", "details": map[string]any{"display_name": m.AddOn, "vendor": "OEM",
+			"display_version": "1.0"}}
 	}
 	if m.Hardware != "" {
 		out["hardware_support"] = map[string]any{"packages": map[string]any{m.Hardware: map[string]any{"pkg": "firmware", "version": "1.0"}}}
@@ -63,7 +65,8 @@ func (h *Handler) policy(c call) {
 			power = "POWER_OFF_VMS"
 		}
 		c.answer(http.StatusOK, map[string]any{"failure_action": map[string]any{"action": "FAIL"}, "pre_remediation_power_action": power,
-			"enable_quick_boot": m.QuickBoot, "disable_dpm": true, "disable_hac": false, "evacuate_offline_vms": false, "enforce_hcl_validation": false})
+			"enable_quick_boot": m.QuickBoot, "disable_dpm": true, "disable_hac": false, "evacuate_offline_vms": false,
+			"enforce_hcl_validation": false})
 	})
 }
 
@@ -71,7 +74,8 @@ func (h *Handler) depots(c call) {
 	h.f.World.View(func(s *world.State) {
 		out := map[string]any{}
 		for i, at := range s.Lifecycle.Depots {
-			out[fmt.Sprint(i+1)] = map[string]any{"description": at, "source_type": "PULL", "location": at, "create_time": "2024-06-25T00:00:00.000Z"}
+			out[fmt.Sprint(i+1)] = map[string]any{"description": at, "source_type": "PULL", "location": at,
+				"create_time": "2024-06-25T00:00:00.000Z"}
 		}
 		c.answer(http.StatusOK, out)
 	})
@@ -264,7 +268,8 @@ func problems(l world.Lifecycle, d *world.Draft) []any {
 		default:
 			continue
 		}
-		out = append(out, map[string]any{"id": "com.vmware.vcIntegrity.lifecycle.EsxImage.Error", "message": map[string]any{"default_message": text}})
+		out = append(out, map[string]any{"id": "com.vmware.vcIntegrity.lifecycle.EsxImage.Error",
+			"message": map[string]any{"default_message": text}})
 	}
 	return out
 }

@@ -122,7 +122,9 @@ func (c call) denied(privilege string) {
 
 // refuse sends an error response in the format of the API.
 func (c call) refuse(status int, kind, text string) {
-	c.answer(status, map[string]any{"error_type": kind, "messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": text, "args": []string{}}}})
+	c.answer(status,
+		map[string]any{"error_type": kind,
+			"messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": text, "args": []string{}}}})
 }
 
 func (c call) answer(status int, body any) {
@@ -195,11 +197,13 @@ func (h *Handler) start(c call, service, operation string, do func(*frame.Task) 
 		t.Status, t.Result = "SUCCEEDED", result
 		if err != nil {
 			t.Status = "FAILED"
-			t.Error = map[string]any{"error_type": "ERROR", "messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": err.Error(), "args": []string{}}}}
+			t.Error = map[string]any{"error_type": "ERROR",
+				"messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": err.Error(), "args": []string{}}}}
 		}
 		return nil, err
 	}
-	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, c.on, frame.TaskOptions{},
+	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, c.on,
+		frame.TaskOptions{},
 		func(ft *frame.Task) (any, error) {
 			if err := ft.Walk(0); err != nil {
 				return end(nil, err)

@@ -65,9 +65,11 @@ func vmCapability() types.VirtualMachineCapability {
 // VirtualMachineFlagInfo and VirtualMachineDefaultPowerOpInfo).
 func vmFlags() types.VirtualMachineFlagInfo {
 	no := func() *bool { return types.NewBool(false) }
-	return types.VirtualMachineFlagInfo{EnableLogging: types.NewBool(true), UseToe: no(), RunWithDebugInfo: no(), SnapshotDisabled: no(), SnapshotLocked: no(),
-		MonitorType: "release", HtSharing: "any", DiskUuidEnabled: no(), VirtualMmuUsage: "automatic", VirtualExecUsage: "hvAuto", SnapshotPowerOffBehavior: "powerOff",
-		RecordReplayEnabled: no(), FaultToleranceType: "unset", CbrcCacheEnabled: no(), VvtdEnabled: no(), VbsEnabled: no()}
+	return types.VirtualMachineFlagInfo{EnableLogging: types.NewBool(true), UseToe: no(), RunWithDebugInfo: no(), SnapshotDisabled: no(),
+		SnapshotLocked: no(),
+		MonitorType:    "release", HtSharing: "any", DiskUuidEnabled: no(), VirtualMmuUsage: "automatic", VirtualExecUsage: "hvAuto",
+		SnapshotPowerOffBehavior: "powerOff",
+		RecordReplayEnabled:      no(), FaultToleranceType: "unset", CbrcCacheEnabled: no(), VvtdEnabled: no(), VbsEnabled: no()}
 }
 
 func powerOps() types.VirtualMachineDefaultPowerOpInfo {

@@ -90,8 +90,10 @@ func (t *Tree) datacenter(s *world.State, n int, vms []types.ManagedObjectRefere
 		name := "local-" + ref.Value
 		t.f.Reg.Put(&mo.Datastore{
 			Browser: files, ManagedEntity: entityOf(ref, name, &storeFolder),
-			Info: &types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: name, Url: "ds:///vmfs/volumes/" + name + "/", FreeSpace: 1 << 40}},
-			Summary: types.DatastoreSummary{Datastore: &ref, Name: name, Url: "ds:///vmfs/volumes/" + name + "/", Capacity: 1 << 40, FreeSpace: 1 << 40,
+			Info: &types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: name, Url: "ds:///vmfs/volumes/" + name + "/",
+				FreeSpace: 1 << 40}},
+			Summary: types.DatastoreSummary{Datastore: &ref, Name: name, Url: "ds:///vmfs/volumes/" + name + "/", Capacity: 1 << 40,
+				FreeSpace:  1 << 40,
 				Accessible: true, MultipleHostAccess: types.NewBool(false), Type: "VMFS"},
 		})
 	}
@@ -101,7 +103,8 @@ func (t *Tree) datacenter(s *world.State, n int, vms []types.ManagedObjectRefere
 			Path: "/vmfs/volumes/shared-01", AccessMode: "readWrite", Mounted: types.NewBool(true), Accessible: types.NewBool(true)}})
 	}
 	all := vmsOf(s, n)
-	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: storeFree}}
+	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/",
+		FreeSpace: storeFree}}
 	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: files, Datastore: []types.ManagedObjectReference{store}})
 	t.f.Own(files, store)
 	t.f.Reg.Put(&mo.Datastore{

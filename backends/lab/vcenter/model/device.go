@@ -35,14 +35,17 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	}
 	list := []types.BaseVirtualDevice{
 		&types.VirtualIDEController{VirtualController: types.VirtualController{VirtualDevice: device(200, "IDE 0", "IDE 0")}},
-		&types.VirtualPCIController{VirtualController: types.VirtualController{VirtualDevice: device(PCIController, "PCI controller 0", "PCI controller 0")}},
+		&types.VirtualPCIController{VirtualController: types.VirtualController{VirtualDevice: device(PCIController, "PCI controller 0",
+			"PCI controller 0")}},
 		&types.VirtualMachineVideoCard{VirtualDevice: child(device(500, "Video card ", "Video card"), 0), VideoRamSizeInKB: 4096},
 		&types.ParaVirtualSCSIController{VirtualSCSIController: types.VirtualSCSIController{SharedBus: sharing, ScsiCtlrUnitNumber: 7,
 			VirtualController: types.VirtualController{VirtualDevice: child(device(1000, "SCSI controller 0", "VMware paravirtual SCSI"), 3)}}},
 		&types.VirtualDisk{CapacityInKB: 40 << 20, CapacityInBytes: 40 << 30, VirtualDevice: types.VirtualDevice{
-			Key: 2000, ControllerKey: 1000, UnitNumber: ptr(int32(0)), DeviceInfo: &types.Description{Label: "Hard disk 1", Summary: "41,943,040 KB"},
+			Key: 2000, ControllerKey: 1000, UnitNumber: ptr(int32(0)), DeviceInfo: &types.Description{Label: "Hard disk 1",
+				Summary: "41,943,040 KB"},
 			Backing: &types.VirtualDiskFlatVer2BackingInfo{DiskMode: "persistent", ThinProvisioned: types.NewBool(true),
-				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s.vmdk", v.Stem()), Datastore: &store}}}},
+				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s.vmdk", v.Stem()),
+					Datastore: &store}}}},
 	}
 	for n, raw := range v.RawDisks {
 		list = append(list, rawDisk(v, n, raw, &store))
@@ -80,7 +83,8 @@ func rawDisk(v *world.VM, n int, raw world.RawDisk, store *types.ManagedObjectRe
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("Hard disk %d", n+2), Summary: fmt.Sprintf("%d KB", raw.KB)},
 		Backing: &types.VirtualDiskRawDiskMappingVer1BackingInfo{LunUuid: raw.LUN, DeviceName: cmp.Or(raw.Device, "vml."+raw.LUN),
 			CompatibilityMode: string(mode), DiskMode: raw.DiskMode,
-			VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s_%[2]d.vmdk", v.Stem(), n+1), Datastore: store}}}}
+			VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s_%[2]d.vmdk", v.Stem(),
+				n+1), Datastore: store}}}}
 }
 
 // passedThrough returns the virtual device for a PCI device that is passed through to a VM.
@@ -101,7 +105,8 @@ func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.Virtu
 		}
 		p.Backing = b
 	default:
-		b := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: d.PCI, DeviceId: fmt.Sprintf("%x", d.Device), VendorId: int16(d.Vendor), SystemId: d.System}
+		b := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: d.PCI, DeviceId: fmt.Sprintf("%x", d.Device), VendorId: int16(d.Vendor),
+			SystemId: d.System}
 		if h != nil && b.SystemId == "" {
 			b.SystemId = h.UUID
 		}
@@ -141,8 +146,9 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		AddressType: "assigned", MacAddress: a.MAC, WakeOnLanEnabled: types.NewBool(true),
 		VirtualDevice: types.VirtualDevice{
 			Key: a.Key, ControllerKey: PCIController, UnitNumber: &unit, DeviceInfo: &types.Description{Label: a.Label, Summary: a.PortGroup},
-			Connectable: &types.VirtualDeviceConnectInfo{StartConnected: a.Start, AllowGuestControl: true, Connected: a.Connected && v.On, Status: status},
-			SlotInfo:    &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: world.SlotNumber(a.Slot)},
+			Connectable: &types.VirtualDeviceConnectInfo{StartConnected: a.Start, AllowGuestControl: true, Connected: a.Connected && v.On,
+				Status: status},
+			SlotInfo: &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: world.SlotNumber(a.Slot)},
 		},
 	}
 	if d := s.Switch(a.DVS); d != nil {

@@ -16,7 +16,8 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		if d.Class>>8 != 0x03 {
 			continue
 		}
-		g := types.HostGraphicsInfo{DeviceName: d.DeviceName, VendorName: d.VendorName, PciId: d.Address, GraphicsType: "basic", MemorySizeInKB: d.MemoryMB << 10}
+		g := types.HostGraphicsInfo{DeviceName: d.DeviceName, VendorName: d.VendorName, PciId: d.Address, GraphicsType: "basic",
+			MemorySizeInKB: d.MemoryMB << 10}
 		switch {
 		case d.PassthruActive:
 			g.GraphicsType = "direct"
@@ -24,7 +25,8 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		case h.Shared != "" || len(h.VGPUs) > 0:
 			g.GraphicsType = cmp.Or(h.Shared, "shared")
 			for _, v := range s.VMs {
-				if v.Host == h.Name && v.On && slices.ContainsFunc(v.Devices, func(p *world.Passthrough) bool { return p.Profile != "" && h.SharedGPU(p) == d }) {
+				if v.Host == h.Name && v.On &&
+					slices.ContainsFunc(v.Devices, func(p *world.Passthrough) bool { return p.Profile != "" && h.SharedGPU(p) == d }) {
 					g.Vm = append(g.Vm, VMRef(v))
 				}
 			}
@@ -60,7 +62,8 @@ func shares(h *world.Host) []types.HostSharedGpuCapabilities {
 func ShareTargets(h *world.Host) []types.VirtualMachinePciSharedGpuPassthroughInfo {
 	var list []types.VirtualMachinePciSharedGpuPassthroughInfo
 	for _, profile := range h.VGPUs {
-		list = append(list, types.VirtualMachinePciSharedGpuPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: profile}, Vgpu: profile})
+		list = append(list,
+			types.VirtualMachinePciSharedGpuPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: profile}, Vgpu: profile})
 	}
 	return list
 }
@@ -79,8 +82,9 @@ func DynamicTargets(h *world.Host) []types.VirtualMachineDynamicPassthroughInfo 
 			continue
 		}
 		seen[k] = true
-		list = append(list, types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: d.DeviceName},
-			VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: d.Label, VendorId: int32(d.Vendor), DeviceId: int32(d.Device)})
+		list = append(list,
+			types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: d.DeviceName},
+				VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: d.Label, VendorId: int32(d.Vendor), DeviceId: int32(d.Device)})
 	}
 	return list
 }

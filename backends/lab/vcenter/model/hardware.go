@@ -30,11 +30,13 @@ func hardware(h *world.Host) *types.HostHardwareInfo {
 			NumCpuThreads: int16(h.Threads()), Hz: int64(of.MHz) * 1_000_000},
 		MemorySize: h.MemoryMB << 20,
 		NumaInfo:   &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(h.Sockets)},
-		BiosInfo:   &types.HostBIOSInfo{BiosVersion: "2.19.1", Vendor: "Dell Inc.", ReleaseDate: ptr(time.Date(2023, 9, 12, 0, 0, 0, 0, time.UTC))},
+		BiosInfo: &types.HostBIOSInfo{BiosVersion: "2.19.1", Vendor: "Dell Inc.",
+			ReleaseDate: ptr(time.Date(2023, 9, 12, 0, 0, 0, 0, time.UTC))},
 	}
 	for n := range h.Sockets {
 		node := types.HostNumaNode{TypeId: byte(n), MemoryRangeLength: h.MemoryMB << 20 / int64(h.Sockets)}
-		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: int64(of.MHz) * 1_000_000, BusHz: 100_000_000,
+		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: int64(of.MHz) * 1_000_000,
+			BusHz:       100_000_000,
 			Description: of.CPU})
 		for c := range h.Threads() / h.Sockets {
 			node.CpuID = append(node.CpuID, int16(n*h.Threads()/h.Sockets+c))
@@ -88,7 +90,8 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 			continue
 		}
 		sriov := &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true, MaxVirtualFunctionSupported: int32(p.MaxVFs),
-			SriovEnabled: p.ActiveVFs > 0, SriovActive: p.ActiveVFs > 0, NumVirtualFunction: int32(p.ActiveVFs), NumVirtualFunctionRequested: int32(p.ActiveVFs)}
+			SriovEnabled: p.ActiveVFs > 0, SriovActive: p.ActiveVFs > 0, NumVirtualFunction: int32(p.ActiveVFs),
+			NumVirtualFunctionRequested: int32(p.ActiveVFs)}
 		for _, r := range []*world.SRIOVRequest{p.SRIOV, p.Shown} {
 			if r != nil {
 				sriov.SriovEnabled, sriov.NumVirtualFunctionRequested = r.Enabled, int32(r.VFs)

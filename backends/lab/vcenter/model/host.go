@@ -93,7 +93,8 @@ var hostAlarm = ref("Alarm", "alarm-21")
 func ills(obj *mo.HostSystem, h *world.Host) {
 	if h.HasProblem(world.DeadPath) {
 		obj.Config.MultipathState = &types.HostMultipathStateInfo{Path: []types.HostMultipathStateInfoPath{
-			{Name: "vmhba64:C0:T0:L1", PathState: string(types.MultipathStateActive)}, {Name: "vmhba64:C0:T1:L1", PathState: string(types.MultipathStateDead)}}}
+			{Name: "vmhba64:C0:T0:L1", PathState: string(types.MultipathStateActive)},
+			{Name: "vmhba64:C0:T1:L1", PathState: string(types.MultipathStateDead)}}}
 	}
 	if h.HasProblem(world.RedAlarm) {
 		obj.TriggeredAlarmState = []types.AlarmState{{Key: hostAlarm.Value + "." + obj.Self.Value, Entity: obj.Self, Alarm: hostAlarm,
@@ -113,18 +114,22 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostAutoStartManager{Self: *cm.AutoStartManager, Config: types.HostAutoStartManagerConfig{Defaults: &types.AutoStartDefaults{
 			Enabled: types.NewBool(false), StartDelay: 120, StopDelay: 120, WaitForHeartbeat: types.NewBool(false), StopAction: "powerOff"}}},
 		&mo.HostServiceSystem{ExtensibleManagedObject: self(cm.ServiceSystem), ServiceInfo: *services(h)},
-		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h), NetworkConfig: networkConfig(network(s, h))},
-		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager), Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
+		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h),
+			NetworkConfig: networkConfig(network(s, h))},
+		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager),
+			Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
 		&mo.HostDateTimeSystem{Self: *cm.DateTimeSystem, DateTimeInfo: *clock(h)},
 		&mo.HostPciPassthruSystem{ExtensibleManagedObject: self(cm.PciPassthruSystem), PciPassthruInfo: passthru(h)},
-		&mo.HostGraphicsManager{ExtensibleManagedObject: self(cm.GraphicsManager), GraphicsInfo: graphics(s, h), GraphicsConfig: graphicsConfig(h),
+		&mo.HostGraphicsManager{ExtensibleManagedObject: self(cm.GraphicsManager), GraphicsInfo: graphics(s, h),
+			GraphicsConfig:         graphicsConfig(h),
 			SharedPassthruGpuTypes: h.VGPUs, SharedGpuCapabilities: shares(h)},
 		&mo.HostAssignableHardwareManager{Self: *cm.AssignableHardwareManager},
 		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
 		&mo.HostStorageSystem{ExtensibleManagedObject: self(cm.StorageSystem),
-			FileSystemVolumeInfo: types.HostFileSystemVolumeInfo{VolumeTypeList: []string{"VMFS", "NFS", "NFS41", "vsan", "VVOL", "VFFS", "OTHER", "PMEM"}}},
+			FileSystemVolumeInfo: types.HostFileSystemVolumeInfo{VolumeTypeList: []string{"VMFS", "NFS", "NFS41", "vsan", "VVOL", "VFFS", "OTHER",
+				"PMEM"}}},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
 	}
@@ -191,14 +196,17 @@ func optionDefs(h *world.Host) []types.OptionDef {
 	var list []types.OptionDef
 	for _, o := range options(h) {
 		v := o.GetOptionValue()
-		def := types.OptionDef{ElementDescription: types.ElementDescription{Description: types.Description{Label: v.Key, Summary: v.Key}, Key: v.Key}}
+		def := types.OptionDef{ElementDescription: types.ElementDescription{Description: types.Description{Label: v.Key, Summary: v.Key},
+			Key: v.Key}}
 		switch value := v.Value.(type) {
 		case string:
 			def.OptionType = &types.StringOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, DefaultValue: value}
 		case int64:
-			def.OptionType = &types.LongOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Max: 1<<63 - 1, DefaultValue: value}
+			def.OptionType = &types.LongOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Max: 1<<63 - 1,
+				DefaultValue: value}
 		case bool:
-			def.OptionType = &types.BoolOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Supported: true, DefaultValue: value}
+			def.OptionType = &types.BoolOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Supported: true,
+				DefaultValue: value}
 		}
 		list = append(list, def)
 	}
@@ -222,7 +230,8 @@ func firewall(h *world.Host) *types.HostFirewallInfo {
 		allowed := &types.HostFirewallRulesetIpList{AllIp: r.AllIP}
 		for _, n := range r.Networks {
 			if p, err := netip.ParsePrefix(n); err == nil {
-				allowed.IpNetwork = append(allowed.IpNetwork, types.HostFirewallRulesetIpNetwork{Network: p.Addr().String(), PrefixLength: int32(p.Bits())})
+				allowed.IpNetwork = append(allowed.IpNetwork, types.HostFirewallRulesetIpNetwork{Network: p.Addr().String(),
+					PrefixLength: int32(p.Bits())})
 				continue
 			}
 			allowed.IpAddress = append(allowed.IpAddress, n)

@@ -138,8 +138,9 @@ func vswitch(v *world.VSwitch) types.HostVirtualSwitch {
 func proxySwitch(n int, d *world.DVS, m *world.Member) types.HostProxySwitch {
 	sw := types.HostProxySwitch{
 		DvsUuid: d.UUID, DvsName: d.Shown(), Key: fmt.Sprintf("key-vim.host.HostProxySwitch-%s", d.Shown()), NumPorts: 9216, ConfigNumPorts: 512,
-		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(m.ENS), EnsInterruptEnabled: types.NewBool(m.Interrupt),
-		Spec: types.HostProxySwitchSpec{Backing: memberBacking(n, d, m)},
+		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(m.ENS),
+		EnsInterruptEnabled: types.NewBool(m.Interrupt),
+		Spec:                types.HostProxySwitchSpec{Backing: memberBacking(n, d, m)},
 	}
 	for i, uplink := range d.Uplinks {
 		sw.UplinkPort = append(sw.UplinkPort, types.KeyValue{Key: fmt.Sprint(uplinkPort(n, m, i)), Value: uplink})
@@ -182,7 +183,8 @@ func UplinkPorts(s *world.State, d *world.DVS) []UplinkPort {
 func memberBacking(n int, d *world.DVS, m *world.Member) *types.DistributedVirtualSwitchHostMemberPnicBacking {
 	b := &types.DistributedVirtualSwitchHostMemberPnicBacking{}
 	for i, device := range m.PNICs {
-		spec := types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: device, UplinkPortKey: strconv.Itoa(uplinkPort(n, m, i)), ConnectionCookie: 1}
+		spec := types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: device, UplinkPortKey: strconv.Itoa(uplinkPort(n, m, i)),
+			ConnectionCookie: 1}
 		if up := d.UplinkGroup(); up != nil {
 			spec.UplinkPortgroupKey = up.Key
 		}
@@ -195,7 +197,8 @@ func vnic(s *world.State, v *world.VMK, key string) types.HostVirtualNic {
 	nic := types.HostVirtualNic{
 		Device: v.Device, Key: key, Portgroup: v.PortGroup,
 		Spec: types.HostVirtualNicSpec{
-			Ip: &types.HostIpConfig{Dhcp: v.DHCP, IpAddress: v.IP, SubnetMask: v.Netmask()}, Mac: v.MAC, Mtu: int32(v.MTU), TsoEnabled: types.NewBool(true),
+			Ip: &types.HostIpConfig{Dhcp: v.DHCP, IpAddress: v.IP, SubnetMask: v.Netmask()}, Mac: v.MAC, Mtu: int32(v.MTU),
+			TsoEnabled:          types.NewBool(true),
 			NetStackInstanceKey: v.NetStack, Portgroup: v.PortGroup,
 		},
 	}

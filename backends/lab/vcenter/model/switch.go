@@ -121,7 +121,8 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 		// Defaults: API reference, VMwareIpfixConfig.
 		IpfixConfig: &types.VMwareIpfixConfig{ActiveFlowTimeout: 60, IdleFlowTimeout: 15, SamplingRate: 4096},
 	}
-	summary := types.DVSSummary{Name: d.Shown(), Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product, NumHosts: int32(len(d.Members)),
+	summary := types.DVSSummary{Name: d.Shown(), Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product,
+		NumHosts:    int32(len(d.Members)),
 		Description: d.Note, Contact: &types.DVSContactInfo{}}
 	run := &types.DVSRuntimeInfo{}
 	for n, m := range d.Members {
@@ -213,7 +214,8 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 		Key: p.Key, Name: p.Name, NumPorts: int32(p.Ports), DistributedVirtualSwitch: &sw, DefaultPortConfig: PortSetting(d, p),
 		Description: p.Note, Type: p.Binding, BackingType: "standard", ConfigVersion: strconv.Itoa(p.Changes),
 		AutoExpand: types.NewBool(p.Expand), Uplink: types.NewBool(p.Uplink),
-		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true, PortConfigResetAtDisconnect: true,
+		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true,
+			PortConfigResetAtDisconnect:        true,
 			NetworkResourcePoolOverrideAllowed: types.NewBool(false), TrafficFilterOverrideAllowed: types.NewBool(false)},
 			IpfixOverrideAllowed: types.NewBool(false), MacManagementOverrideAllowed: types.NewBool(false)},
 	}
@@ -254,13 +256,15 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 		set.SecurityPolicy = &types.DVSSecurityPolicy{AllowPromiscuous: no(), MacChanges: no(), ForgedTransmits: no()}
 	}
 	if set.MacManagementPolicy == nil { // vCenter keeps both values identical
-		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous), MacChanges: policy(set.SecurityPolicy.MacChanges),
+		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous),
+			MacChanges:      policy(set.SecurityPolicy.MacChanges),
 			ForgedTransmits: policy(set.SecurityPolicy.ForgedTransmits)}
 	}
 	// MAC learning is disabled on a new DVS of 6.6.0 and later (API reference, DVSMacLearningPolicy: since vSphere API 6.7). The
 	// other values are common in public scripts, and unverified.
 	if mac := *set.MacManagementPolicy; mac.MacLearningPolicy == nil && !world.VersionLess(d.Version, "6.6.0") {
-		mac.MacLearningPolicy = &types.DVSMacLearningPolicy{AllowUnicastFlooding: types.NewBool(true), Limit: ptr(int32(4096)), LimitPolicy: "DROP"}
+		mac.MacLearningPolicy = &types.DVSMacLearningPolicy{AllowUnicastFlooding: types.NewBool(true), Limit: ptr(int32(4096)),
+			LimitPolicy: "DROP"}
 		set.MacManagementPolicy = &mac
 	}
 	set.Vlan = &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: int32(p.VLAN)}
@@ -295,7 +299,8 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	if active == nil && p.Standby == nil {
 		active = d.Uplinks
 	}
-	team.UplinkPortOrder = &types.VMwareUplinkPortOrderPolicy{ActiveUplinkPort: slices.Clone(active), StandbyUplinkPort: slices.Clone(p.Standby)}
+	team.UplinkPortOrder = &types.VMwareUplinkPortOrderPolicy{ActiveUplinkPort: slices.Clone(active),
+		StandbyUplinkPort: slices.Clone(p.Standby)}
 	set.UplinkTeamingPolicy = &team
 	return set
 }
@@ -304,7 +309,8 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 func Security(macChanges, forged bool) any {
 	no := types.NewBool(false)
 	set := func(on bool) *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(on)} }
-	return types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{AllowPromiscuous: &types.BoolPolicy{Value: no}, MacChanges: set(macChanges), ForgedTransmits: set(forged)}}
+	return types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{AllowPromiscuous: &types.BoolPolicy{Value: no},
+		MacChanges: set(macChanges), ForgedTransmits: set(forged)}}
 }
 
 // syncSwitch updates a DVS and its port groups. It adds new objects and removes deleted ones. The folder is updated first,

@@ -192,14 +192,16 @@ func (t *Tree) fixed(s *world.State) {
 	for name, inside := range at.inside {
 		app := &mo.VirtualApp{
 			ResourcePool: mo.ResourcePool{ManagedEntity: entityOf(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
-				Summary: &types.VirtualAppSummary{ResourcePoolSummary: types.ResourcePoolSummary{Name: name}, VAppState: types.VirtualAppVAppStateStarted}},
+				Summary: &types.VirtualAppSummary{ResourcePoolSummary: types.ResourcePoolSummary{Name: name},
+					VAppState: types.VirtualAppVAppStateStarted}},
 			ParentFolder: &VMFolder,
 		}
 		fillPool(&app.ResourcePool, mhz, memory)
 		t.f.Reg.Put(app)
 	}
 	t.f.Reg.Put(&mo.Alarm{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: hostAlarm},
-		Info: types.AlarmInfo{AlarmSpec: types.AlarmSpec{Name: "Host hardware fan status", Enabled: true}, Key: hostAlarm.Value, Alarm: hostAlarm, Entity: Root}})
+		Info: types.AlarmInfo{AlarmSpec: types.AlarmSpec{Name: "Host hardware fan status", Enabled: true}, Key: hostAlarm.Value, Alarm: hostAlarm,
+			Entity: Root}})
 	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser, DatastoreBrowser: &Files})
 }
 
@@ -234,13 +236,17 @@ func clusterObject(s *world.State, n int, name string, networks []types.ManagedO
 	summary.EffectiveMemory = summary.TotalMemory >> 20
 	return &mo.ClusterComputeResource{
 		ComputeResource: mo.ComputeResource{
-			ManagedEntity: entityOf(ClusterRef(n), name, ptr(HostFolderRef(s.ClusterDatacenter(n)))), ResourcePool: &pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
-			Datastore: []types.ManagedObjectReference{DatastoreRef(s.ClusterDatacenter(n))}, Summary: summary, LifecycleManaged: types.NewBool(v.Image != nil),
+			ManagedEntity: entityOf(ClusterRef(n), name, ptr(HostFolderRef(s.ClusterDatacenter(n)))), ResourcePool: &pool, Host: hosts,
+			Network: networks, EnvironmentBrowser: &Browser,
+			Datastore: []types.ManagedObjectReference{DatastoreRef(s.ClusterDatacenter(n))}, Summary: summary,
+			LifecycleManaged: types.NewBool(v.Image != nil),
 			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups,
 				ProactiveDrsConfig: &types.ClusterProactiveDrsConfigInfo{Enabled: types.NewBool(false)},
-				DpmConfigInfo:      &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated, HostPowerActionRate: 3},
+				DpmConfigInfo: &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated,
+					HostPowerActionRate: 3},
 				VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(v.VSAN),
-					DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
+					DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false),
+						ChecksumEnabled: types.NewBool(false)}}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs, Rule: rules},
 	}
@@ -249,8 +255,9 @@ func clusterObject(s *world.State, n int, name string, networks []types.ManagedO
 // drsRules returns the affinity rules of the cluster. A VM-host rule has a VM group and a host group.
 func drsRules(s *world.State, of *world.Services) (rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo) {
 	for _, r := range of.Rules {
-		info := types.ClusterRuleInfo{Key: r.Key, Name: r.Name, Enabled: types.NewBool(true), Mandatory: types.NewBool(r.Must), UserCreated: types.NewBool(true),
-			Status: types.ManagedEntityStatusGreen, InCompliance: types.NewBool(true), RuleUuid: world.UUID("rule", int(r.Key))}
+		info := types.ClusterRuleInfo{Key: r.Key, Name: r.Name, Enabled: types.NewBool(true), Mandatory: types.NewBool(r.Must),
+			UserCreated: types.NewBool(true),
+			Status:      types.ManagedEntityStatusGreen, InCompliance: types.NewBool(true), RuleUuid: world.UUID("rule", int(r.Key))}
 		var vms []types.ManagedObjectReference
 		for _, name := range r.VMs {
 			if v := s.VM(name); v != nil {

@@ -68,10 +68,11 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: Shown(v),
 		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: InstanceUUID(v),
 		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: ConfigPath(v)},
-		Tools:                        &types.ToolsConfigInfo{ToolsVersion: 12389, LastInstallInfo: &types.ToolsConfigInfoToolsLastInstallInfo{}},
-		DatastoreUrl:                 []types.VirtualMachineConfigInfoDatastoreUrlPair{{Name: "shared-01", Url: "/vmfs/volumes/shared-01"}},
-		BootOptions:                  &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
-		Hardware:                     types.VirtualHardware{NumCPU: int32(v.CPUs), NumCoresPerSocket: ptr(int32(v.CPUs)), MemoryMB: int32(v.MemoryMB), Device: Devices(s, v)},
+		Tools:        &types.ToolsConfigInfo{ToolsVersion: 12389, LastInstallInfo: &types.ToolsConfigInfoToolsLastInstallInfo{}},
+		DatastoreUrl: []types.VirtualMachineConfigInfoDatastoreUrlPair{{Name: "shared-01", Url: "/vmfs/volumes/shared-01"}},
+		BootOptions:  &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
+		Hardware: types.VirtualHardware{NumCPU: int32(v.CPUs), NumCoresPerSocket: ptr(int32(v.CPUs)),
+			MemoryMB: int32(v.MemoryMB), Device: Devices(s, v)},
 		CpuAllocation:                allocation(v.CPUMHz, 4),
 		MemoryAllocation:             allocation(v.Reserved, int32(v.MemoryMB/100)),
 		MemoryReservationLockedToMax: types.NewBool(v.Locked),
@@ -79,8 +80,9 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		LatencySensitivity: &types.LatencySensitivity{Level: latency(v)},
 		ExtraConfig:        extraConfig(v),
 		DeviceGroups:       deviceGroups(v),
-		Template:           v.Template, Annotation: v.Note, Flags: vmFlags(), DefaultPowerOps: powerOps(), CpuHotRemoveEnabled: types.NewBool(false),
-		CreateDate: ptr(time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)), SwapPlacement: "inherit",
+		Template:           v.Template, Annotation: v.Note, Flags: vmFlags(), DefaultPowerOps: powerOps(),
+		CpuHotRemoveEnabled: types.NewBool(false),
+		CreateDate:          ptr(time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)), SwapPlacement: "inherit",
 	}
 	if v.Manager != "" {
 		c.ManagedBy = &types.ManagedByInfo{ExtensionKey: v.Manager, Type: "cluster-agent"}
@@ -180,8 +182,9 @@ func vmRuntime(s *world.State, v *world.VM) types.VirtualMachineRuntimeInfo {
 func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
 	id, name := guestID(v)
 	g := &types.GuestInfo{
-		ToolsStatus: types.VirtualMachineToolsStatusToolsNotRunning, ToolsVersionStatus: "guestToolsUnmanaged", ToolsVersionStatus2: "guestToolsUnmanaged",
-		ToolsRunningStatus: "guestToolsNotRunning", ToolsVersion: "12389", GuestState: "notRunning",
+		ToolsStatus: types.VirtualMachineToolsStatusToolsNotRunning, ToolsVersionStatus: "guestToolsUnmanaged",
+		ToolsVersionStatus2: "guestToolsUnmanaged",
+		ToolsRunningStatus:  "guestToolsNotRunning", ToolsVersion: "12389", GuestState: "notRunning",
 		GuestOperationsReady: types.NewBool(false), GuestStateChangeSupported: types.NewBool(false),
 	}
 	if !v.On || !v.Guest.Up {
@@ -224,8 +227,10 @@ func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
 	}
 	var below []types.VirtualMachineSnapshotTree
 	for _, shot := range slices.Backward(v.Snaps) {
-		below = []types.VirtualMachineSnapshotTree{{Snapshot: SnapshotRef(v, shot), Vm: VMRef(v), Name: world.Escaped(shot.Name), Description: shot.Note, Id: int32(shot.ID),
-			CreateTime: time.Date(2025, time.March, 4, 9, shot.ID, 0, 0, time.UTC), State: types.VirtualMachinePowerStatePoweredOff, ChildSnapshotList: below}}
+		below = []types.VirtualMachineSnapshotTree{{Snapshot: SnapshotRef(v, shot), Vm: VMRef(v), Name: world.Escaped(shot.Name),
+			Description: shot.Note, Id: int32(shot.ID),
+			CreateTime: time.Date(2025, time.March, 4, 9, shot.ID, 0, 0, time.UTC), State: types.VirtualMachinePowerStatePoweredOff,
+			ChildSnapshotList: below}}
 	}
 	return &types.VirtualMachineSnapshotInfo{CurrentSnapshot: ptr(SnapshotRef(v, v.Snaps[len(v.Snaps)-1])), RootSnapshotList: below}
 }
@@ -245,11 +250,13 @@ func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary 
 	self := obj.Self
 	return types.VirtualMachineSummary{
 		Vm: &self, Runtime: obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
-		Config: types.VirtualMachineConfigSummary{Name: Shown(v), Template: v.Template, VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
+		Config: types.VirtualMachineConfigSummary{Name: Shown(v), Template: v.Template, VmPathName: obj.Config.Files.VmPathName,
+			MemorySizeMB:      int32(v.MemoryMB),
 			MemoryReservation: int32(v.Reserved), NumCpu: int32(v.CPUs), NumEthernetCards: int32(len(v.Adapters)), NumVirtualDisks: 1,
 			Uuid: v.UUID, InstanceUuid: obj.Config.InstanceUuid, GuestId: obj.Config.GuestId, GuestFullName: obj.Config.GuestFullName,
 			HwVersion: obj.Config.Version, Product: appliance(v)},
-		QuickStats: types.VirtualMachineQuickStats{GuestHeartbeatStatus: heartbeat(v)}, Storage: &types.VirtualMachineStorageSummary{Committed: 8 << 30,
+		QuickStats: types.VirtualMachineQuickStats{GuestHeartbeatStatus: heartbeat(v)},
+		Storage: &types.VirtualMachineStorageSummary{Committed: 8 << 30,
 			Uncommitted: 32 << 30, Timestamp: time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)},
 		Guest: &types.VirtualMachineGuestSummary{GuestId: obj.Guest.GuestId, GuestFullName: obj.Guest.GuestFullName,
 			ToolsStatus: obj.Guest.ToolsStatus, ToolsRunningStatus: obj.Guest.ToolsRunningStatus, HostName: obj.Guest.HostName,

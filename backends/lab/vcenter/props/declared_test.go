@@ -16,7 +16,8 @@ func TestPathsOfDeclaredTypes(t *testing.T) {
 		declared   bool
 		source     string
 	}{
-		{"ClusterComputeResource", "summary.currentEVCModeKey", false, "dnaeon/py-vpoller issue 206: no property of ClusterComputeResourceSummary"},
+		{"ClusterComputeResource", "summary.currentEVCModeKey", false,
+			"dnaeon/py-vpoller issue 206: no property of ClusterComputeResourceSummary"},
 		{"ClusterComputeResource", "summary.numHosts", true, "the same: those of ComputeResourceSummary are delivered"},
 		{"ClusterComputeResource", "summary", true, "vmware/pyvmomi issue 681: ask for the whole summary"},
 		{"ClusterComputeResource", "configurationEx", true, ""},
@@ -50,7 +51,8 @@ func TestPathsOfDeclaredTypes(t *testing.T) {
 		{"ManagedEntity", "name", true, ""},
 		{"ManagedEntity", "runtime.powerState", false, ""},
 	} {
-		path, found := props.Undeclared([]types.PropertySpec{{Type: "Folder", PathSet: []string{"name"}}, {Type: tt.kind, PathSet: []string{tt.path}}}, "8.0.3")
+		path, found := props.Undeclared([]types.PropertySpec{{Type: "Folder", PathSet: []string{"name"}},
+			{Type: tt.kind, PathSet: []string{tt.path}}}, "8.0.3")
 		if found == tt.declared || found && path != tt.path {
 			t.Errorf("%s %s: refused %t (%q), declared %t %s", tt.kind, tt.path, found, path, tt.declared, tt.source)
 		}

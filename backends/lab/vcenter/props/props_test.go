@@ -85,29 +85,37 @@ func TestReadsAsTheSimulatorDoes(t *testing.T) {
 	paths := func(list ...string) types.PropertySpec { return types.PropertySpec{PathSet: list} }
 	root := ctx.Map.Any("Folder").Reference()
 	traversal := types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: "ManagedEntity", PathSet: []string{"name", "parent"}}, {Type: "HostSystem", PathSet: []string{"config.network.pnic"}}},
+		PropSet: []types.PropertySpec{{Type: "ManagedEntity", PathSet: []string{"name", "parent"}},
+			{Type: "HostSystem", PathSet: []string{"config.network.pnic"}}},
 		ObjectSet: []types.ObjectSpec{{Obj: ctx.Map.Any("Datacenter").Reference(), SelectSet: []types.BaseSelectionSpec{
 			&types.TraversalSpec{Type: "Datacenter", Path: "hostFolder", Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
-				&types.TraversalSpec{SelectionSpec: types.SelectionSpec{Name: "down"}, Type: "Folder", Path: "childEntity", SelectSet: []types.BaseSelectionSpec{
-					&types.SelectionSpec{Name: "down"}, &types.TraversalSpec{Type: "ComputeResource", Path: "host"},
-				}},
+				&types.TraversalSpec{SelectionSpec: types.SelectionSpec{Name: "down"}, Type: "Folder", Path: "childEntity",
+					SelectSet: []types.BaseSelectionSpec{
+						&types.SelectionSpec{Name: "down"}, &types.TraversalSpec{Type: "ComputeResource", Path: "host"},
+					}},
 			}},
 		}}},
 	}
 	for name, spec := range map[string]types.PropertyFilterSpec{
-		"hosts, all":               everything(ctx, "HostSystem", all),
-		"VMs, all":                 everything(ctx, "VirtualMachine", all),
-		"clusters, all":            everything(ctx, "ClusterComputeResource", all),
-		"switches, all":            everything(ctx, "DistributedVirtualSwitch", all),
-		"folders, all":             everything(ctx, "Folder", all),
-		"deep paths":               everything(ctx, "HostSystem", paths("name", "config.network.pnic", "config.option", "summary.hardware.numCpuPkgs", "parent", "runtime.bootTime", "vm", "config.lockdownMode")),
-		"elements by key":          everything(ctx, "VirtualMachine", paths("config.hardware.device[4000]", "config.hardware.device[4000].key", "config.hardware.device[1]")),
-		"elements by name":         everything(ctx, "HostSystem", paths(`config.firewall.ruleset["sshServer"]`, `config.firewall.ruleset["none"]`, `config.firewall.ruleset["sshServer"].enabled`)),
-		"what is not there":        everything(ctx, "HostSystem", paths("config.assignableHardwareConfig", "name", "name")),
-		"nothing of this type":     {PropSet: []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}}, ObjectSet: []types.ObjectSpec{{Obj: root}}},
-		"through the tree":         traversal,
-		"an object that is gone":   {PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name"}}}, ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "HostSystem", Value: "host-0"}}}},
-		"a traversal without name": {PropSet: traversal.PropSet, ObjectSet: []types.ObjectSpec{{Obj: root, SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: "x"}}}}},
+		"hosts, all":    everything(ctx, "HostSystem", all),
+		"VMs, all":      everything(ctx, "VirtualMachine", all),
+		"clusters, all": everything(ctx, "ClusterComputeResource", all),
+		"switches, all": everything(ctx, "DistributedVirtualSwitch", all),
+		"folders, all":  everything(ctx, "Folder", all),
+		"deep paths": everything(ctx, "HostSystem", paths("name", "config.network.pnic", "config.option",
+			"summary.hardware.numCpuPkgs", "parent", "runtime.bootTime", "vm", "config.lockdownMode")),
+		"elements by key": everything(ctx, "VirtualMachine", paths("config.hardware.device[4000]", "config.hardware.device[4000].key",
+			"config.hardware.device[1]")),
+		"elements by name": everything(ctx, "HostSystem", paths(`config.firewall.ruleset["sshServer"]`, `config.firewall.ruleset["none"]`,
+			`config.firewall.ruleset["sshServer"].enabled`)),
+		"what is not there": everything(ctx, "HostSystem", paths("config.assignableHardwareConfig", "name", "name")),
+		"nothing of this type": {PropSet: []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: root}}},
+		"through the tree": traversal,
+		"an object that is gone": {PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "HostSystem", Value: "host-0"}}}},
+		"a traversal without name": {PropSet: traversal.PropSet,
+			ObjectSet: []types.ObjectSpec{{Obj: root, SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: "x"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := simulated(t, ctx, spec)
@@ -144,7 +152,8 @@ func TestPages(t *testing.T) {
 	ctx, r := stock(t), props.NewReader("8.0.3")
 	spec := everything(ctx, "VirtualMachine", types.PropertySpec{PathSet: []string{"name"}})
 	total := len(spec.ObjectSet)
-	first := r.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec}, Options: types.RetrieveOptions{MaxObjects: int32(total - 1)}})
+	first := r.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec},
+		Options: types.RetrieveOptions{MaxObjects: int32(total - 1)}})
 	res := response[types.RetrievePropertiesExResponse](t, first).Returnval
 	if len(res.Objects) != total-1 || res.Token == "" {
 		t.Fatalf("%d objects of %d, token %q", len(res.Objects), total, res.Token)
@@ -154,7 +163,8 @@ func TestPages(t *testing.T) {
 	if r.ContinueRetrievePropertiesEx(&stranger, &types.ContinueRetrievePropertiesEx{Token: res.Token}).Fault() == nil {
 		t.Error("another session got the page")
 	}
-	last := response[types.ContinueRetrievePropertiesExResponse](t, r.ContinueRetrievePropertiesEx(ctx, &types.ContinueRetrievePropertiesEx{Token: res.Token})).Returnval
+	last := response[types.ContinueRetrievePropertiesExResponse](t,
+		r.ContinueRetrievePropertiesEx(ctx, &types.ContinueRetrievePropertiesEx{Token: res.Token})).Returnval
 	if len(last.Objects) != 1 || last.Token != "" {
 		t.Errorf("the last page: %+v", last)
 	}
@@ -174,7 +184,8 @@ func response[T any](t *testing.T, answer soap.HasFault) T {
 
 func BenchmarkRead(b *testing.B) {
 	ctx, r := stock(b), props.NewReader("8.0.3")
-	spec := everything(ctx, "HostSystem", types.PropertySpec{PathSet: []string{"name", "config.network.pnic", "hardware.pciDevice", "config.pciPassthruInfo"}})
+	spec := everything(ctx, "HostSystem",
+		types.PropertySpec{PathSet: []string{"name", "config.network.pnic", "hardware.pciDevice", "config.pciPassthruInfo"}})
 	b.Run("ours", func(b *testing.B) {
 		for b.Loop() {
 			if _, fault := r.Read(ctx, []types.PropertyFilterSpec{spec}); fault != nil {

@@ -43,7 +43,8 @@ func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfi
 	}
 	option, err := m.option(spec.Key, spec.Host)
 	if option != nil {
-		named := slices.DeleteFunc(slices.Clone(option.GuestOSDescriptor), func(d types.GuestOsDescriptor) bool { return !slices.Contains(spec.GuestId, d.Id) })
+		named := slices.DeleteFunc(slices.Clone(option.GuestOSDescriptor),
+			func(d types.GuestOsDescriptor) bool { return !slices.Contains(spec.GuestId, d.Id) })
 		if len(named) > 0 {
 			option.GuestOSDescriptor = named
 		}
@@ -65,7 +66,8 @@ func (m browser) option(key string, host *types.ManagedObjectReference) (*types.
 	}
 	var guests []types.GuestOsDescriptor
 	for _, id := range []string{"ubuntu64Guest", "rhel8_64Guest", "rhel9_64Guest", "centos8_64Guest", "centos9_64Guest", "otherLinux64Guest"} {
-		guests = append(guests, types.GuestOsDescriptor{Id: id, Family: "linuxGuest", FullName: id, SupportedMaxCPUs: 768, RecommendedFirmware: "efi",
+		guests = append(guests, types.GuestOsDescriptor{Id: id, Family: "linuxGuest", FullName: id, SupportedMaxCPUs: 768,
+			RecommendedFirmware:   "efi",
 			SupportedEthernetCard: cardsOf(id, version)})
 	}
 	return &types.VirtualMachineConfigOption{Version: hardware(version), Description: fmt.Sprintf("ESXi virtual machine version %d", version),
@@ -122,9 +124,10 @@ func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigT
 			target.DistributedVirtualSwitch = append(target.DistributedVirtualSwitch, types.DistributedVirtualSwitchInfo{SwitchName: d.Shown(),
 				SwitchUuid: d.UUID, DistributedVirtualSwitch: model.SwitchRef(d)})
 			for _, g := range d.PortGroups {
-				target.DistributedVirtualPortgroup = append(target.DistributedVirtualPortgroup, types.DistributedVirtualPortgroupInfo{SwitchName: d.Shown(),
-					SwitchUuid: d.UUID, PortgroupName: g.Name, PortgroupKey: g.Key, PortgroupType: g.Binding, UplinkPortgroup: g.Uplink,
-					Portgroup: model.PortGroupRef(g)})
+				target.DistributedVirtualPortgroup = append(target.DistributedVirtualPortgroup,
+					types.DistributedVirtualPortgroupInfo{SwitchName: d.Shown(),
+						SwitchUuid: d.UUID, PortgroupName: g.Name, PortgroupKey: g.Key, PortgroupType: g.Binding, UplinkPortgroup: g.Uplink,
+						Portgroup: model.PortGroupRef(g)})
 			}
 		}
 	})

@@ -27,7 +27,8 @@ func device(s *world.State, v *world.VM, index int, c *types.VirtualDeviceConfig
 		if p, ok := c.Device.(*types.VirtualPCIPassthrough); ok {
 			return passthrough(s, v, index, c.Operation, p)
 		}
-		return frame.Refuse(&types.DeviceNotSupported{Device: fmt.Sprintf("%T", c.Device)}, "The lab changes network adapters and passed-through devices only.")
+		return frame.Refuse(&types.DeviceNotSupported{Device: fmt.Sprintf("%T", c.Device)},
+			"The lab changes network adapters and passed-through devices only.")
 	}
 	switch c.Operation {
 	case types.VirtualDeviceConfigSpecOperationAdd:
@@ -75,7 +76,8 @@ func ethernet(d types.BaseVirtualDevice) (*types.VirtualEthernetCard, world.Adap
 	return nil, "", ""
 }
 
-func add(s *world.State, v *world.VM, index int, d types.BaseVirtualDevice, card *types.VirtualEthernetCard, kind world.AdapterType, protocol string) error {
+func add(s *world.State, v *world.VM, index int, d types.BaseVirtualDevice, card *types.VirtualEthernetCard, kind world.AdapterType,
+	protocol string) error {
 	h := s.Host(v.Host)
 	a := &world.Adapter{Type: kind, Protocol: protocol, Start: true, Slot: v.NextSlot()}
 	switch kind {
@@ -184,7 +186,8 @@ func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Ada
 		if a.DVS != d.Name || a.PortGroup != g.Name || key == "" {
 			var free bool
 			if key, free = model.FreePort(s, d, g, v); !free {
-				return frame.Refuse(&types.ResourceNotAvailable{ContainerType: "DistributedVirtualPortgroup", ContainerName: g.Name, Type: "DistributedVirtualPort"},
+				return frame.Refuse(&types.ResourceNotAvailable{ContainerType: "DistributedVirtualPortgroup", ContainerName: g.Name,
+					Type: "DistributedVirtualPort"},
 					"No free port is available in the DVPortgroup "+g.Name+".")
 			}
 		}
@@ -202,7 +205,8 @@ func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Ada
 }
 
 // edit changes the network, connection state and protocol of an adapter. The type cannot be changed.
-func edit(s *world.State, v *world.VM, index int, a *world.Adapter, card *types.VirtualEthernetCard, kind world.AdapterType, protocol string) error {
+func edit(s *world.State, v *world.VM, index int, a *world.Adapter, card *types.VirtualEthernetCard, kind world.AdapterType,
+	protocol string) error {
 	if kind != a.Type {
 		return frame.Refuse(ptr(at(index)))
 	}

@@ -31,7 +31,8 @@ const (
 func deviceFailed(text string, log ...string) error {
 	var parts []string
 	fault := &types.GenericVmConfigFault{Reason: moduleFailed}
-	for _, m := range []types.LocalizableMessage{{Key: "msg.moduletable.powerOnFailed", Message: moduleFailed}, {Key: "msg.pciPassthru.failed", Message: text},
+	for _, m := range []types.LocalizableMessage{{Key: "msg.moduletable.powerOnFailed", Message: moduleFailed},
+		{Key: "msg.pciPassthru.failed", Message: text},
 		{Key: "msg.vmx.poweron.failed", Message: notStarted}} {
 		if m.Message != "" {
 			parts = append(parts, m.Message)
@@ -53,7 +54,10 @@ func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 	for n, d := range v.Devices {
 		c := h.PCIDevice(d.PCI)
 		if d.PCI != "" && (d.System != "" && d.System != h.UUID || c != nil && (c.Vendor != d.Vendor || c.Device != d.Device)) {
-			return deviceFailed(fmt.Sprintf("The systemId does not match the current system or the deviceId, and the vendorId does not match the device currently at %s.", world.ShortPCI(d.PCI)),
+			return deviceFailed(
+				fmt.Sprintf(
+					"The systemId does not match the current system or the deviceId, and the vendorId does not match the device currently at %s.",
+					world.ShortPCI(d.PCI)),
 				fmt.Sprintf("PCIPassthru: pciPassthru%d: device ids do not match", n))
 		}
 	}
@@ -88,8 +92,10 @@ func unassigned(v *world.VM, h *world.Host, err error) error {
 		return deviceFailed("Device " + world.ShortPCI(d.PCI) + " is not a passthrough device.")
 	}
 	const busy = 0xbad0004 // VMkernel status: Busy
-	return deviceFailed(fmt.Sprintf("Failed to register the device pciPassthru%d for %s due to unavailable hardware or software support.", d.Index, world.ShortPCI(d.PCI)),
-		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
+	return deviceFailed(fmt.Sprintf("Failed to register the device pciPassthru%d for %s due to unavailable hardware or software support.",
+		d.Index, world.ShortPCI(d.PCI)),
+		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy),
+		"[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
 }
 
 // sharesFit returns an error if the host cannot provide the vGPUs of a VM: its GPUs have too little free capacity, or a graphics

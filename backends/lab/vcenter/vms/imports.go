@@ -39,7 +39,8 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 			return frame.Answer(nil, err)
 		}
 	}
-	if err := (machine{p.base}).mayReconfigure(ctx, &types.ReconfigVM_Task{This: model.VMFolder, Spec: networksOf(spec.ConfigSpec)}); err != nil {
+	if err := (machine{p.base}).mayReconfigure(ctx,
+		&types.ReconfigVM_Task{This: model.VMFolder, Spec: networksOf(spec.ConfigSpec)}); err != nil {
 		return frame.Answer(nil, err)
 	}
 	ref, err := p.make(spec.ConfigSpec, req.This, req.Host)
@@ -79,7 +80,8 @@ func parted(spec types.VirtualMachineConfigSpec) (adapters []types.BaseVirtualDe
 	return adapters, disks
 }
 
-func (p pool) make(spec types.VirtualMachineConfigSpec, pool types.ManagedObjectReference, host *types.ManagedObjectReference) (types.ManagedObjectReference, error) {
+func (p pool) make(spec types.VirtualMachineConfigSpec, pool types.ManagedObjectReference,
+	host *types.ManagedObjectReference) (types.ManagedObjectReference, error) {
 	var entity types.ManagedObjectReference
 	adapters, disks := parted(spec)
 	err := p.f.World.Update(func(s *world.State) ([]world.Event, error) {
@@ -103,7 +105,8 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, pool types.ManagedObject
 			v.Hardware = n
 		}
 		if v.Hardware > maxHardware(s.Host(v.Host)) {
-			return nil, frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: v.Host}, "The host '"+v.Host+"' does not support the hardware version "+spec.Version+".")
+			return nil, frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: v.Host},
+				"The host '"+v.Host+"' does not support the hardware version "+spec.Version+".")
 		}
 		v.Extra = map[string]string{}
 		if c, ok := spec.VAppConfig.(*types.VAppConfigSpec); ok {

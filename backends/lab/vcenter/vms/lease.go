@@ -66,7 +66,8 @@ func (l *leases) serve() error {
 	}
 	l.thumb, l.url = strings.Join(octets, ":"), "https://"+listener.Addr().String()
 	l.http = &http.Server{Handler: http.HandlerFunc(l.take), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	go l.http.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})) //nolint:errcheck // ends with Close
+	//nolint:errcheck // ends with Close
+	go l.http.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}))
 	return nil
 }
 
@@ -124,7 +125,8 @@ func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []st
 		name := fmt.Sprintf("disk-%d.vmdk", i)
 		l.open[ref].disks[name] = false
 		obj.Info.DeviceUrl = append(obj.Info.DeviceUrl, types.HttpNfcLeaseDeviceUrl{
-			Key: key, ImportKey: key, Url: l.url + "/nfc/" + ref.Value + "/" + name, SslThumbprint: l.thumb, Disk: types.NewBool(true), TargetId: name,
+			Key: key, ImportKey: key, Url: l.url + "/nfc/" + ref.Value + "/" + name, SslThumbprint: l.thumb, Disk: types.NewBool(true),
+			TargetId: name,
 		})
 	}
 	l.f.Add(obj)

@@ -97,7 +97,8 @@ func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) err
 	case v.On && !s.Allows(v, to.Name, false):
 		return frame.Refuse(&types.VmHostAffinityRuleViolation{VmName: v.Name, HostName: to.Name})
 	case v.On && v.Sharing != "":
-		return frame.Refuse(&types.SharedBusControllerNotSupported{}, "The virtual machine is configured to use a SCSI controller with bus sharing.")
+		return frame.Refuse(&types.SharedBusControllerNotSupported{},
+			"The virtual machine is configured to use a SCSI controller with bus sharing.")
 	case v.Local && to.Name != v.Host:
 		return frame.Refuse(&types.CannotAccessVmDisk{}, "Virtual disk 'Hard disk 1' is not accessible on the host.")
 	case v.On && v.Pinned():
@@ -105,7 +106,8 @@ func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) err
 	}
 	for _, a := range v.Adapters {
 		if d := s.Switch(a.DVS); d != nil && d.Member(to.Name) == nil {
-			return frame.Refuse(&types.CannotAccessNetwork{}, "Currently connected network interface '"+a.Label+"' uses network '"+a.PortGroup+"', which is not accessible.")
+			return frame.Refuse(&types.CannotAccessNetwork{}, "Currently connected network interface '"+a.Label+"' uses network '"+a.PortGroup+
+				"', which is not accessible.")
 		}
 	}
 	return nil
@@ -115,20 +117,21 @@ type checker struct{ base }
 
 // CheckMigrateTask checks whether a VM can move to a host, without moving it.
 func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
-	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.TaskOptions{}, func() (any, error) {
-		if req.Host == nil {
-			return nil, frame.BadArgument("host")
-		}
-		result := types.CheckResult{Vm: &req.Vm, Host: req.Host}
-		err := m.view(req.Vm, func(s *world.State, v *world.VM, _ *world.Host) error {
-			var refused *frame.Error
-			if errors.As(movable(s, v, *req.Host), &refused) {
-				result.Error = []types.LocalizedMethodFault{{Fault: refused.Fault, LocalizedMessage: refused.Text}}
+	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.TaskOptions{},
+		func() (any, error) {
+			if req.Host == nil {
+				return nil, frame.BadArgument("host")
 			}
-			return nil
+			result := types.CheckResult{Vm: &req.Vm, Host: req.Host}
+			err := m.view(req.Vm, func(s *world.State, v *world.VM, _ *world.Host) error {
+				var refused *frame.Error
+				if errors.As(movable(s, v, *req.Host), &refused) {
+					result.Error = []types.LocalizedMethodFault{{Fault: refused.Fault, LocalizedMessage: refused.Text}}
+				}
+				return nil
+			})
+			return types.ArrayOfCheckResult{CheckResult: []types.CheckResult{result}}, err
 		})
-		return types.ArrayOfCheckResult{CheckResult: []types.CheckResult{result}}, err
-	})
 	return frame.Answer(types.CheckMigrate_TaskResponse{Returnval: task}, nil)
 }
 

@@ -80,7 +80,8 @@ const (
 	cimCPU, cimMemory, cimEthernet = 3, 4, 10
 )
 
-func (m ovfManager) hardware(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams, spec *types.VirtualMachineConfigSpec, res *types.OvfCreateImportSpecResult) {
+func (m ovfManager) hardware(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams, spec *types.VirtualMachineConfigSpec,
+	res *types.OvfCreateImportSpecResult) {
 	hw := env.VirtualSystem.VirtualHardware[0]
 	spec.Version, spec.NumCPUs, spec.MemoryMB = "vmx-13", 1, 1024
 	if hw.System != nil && hw.System.VirtualSystemType != nil {
@@ -103,7 +104,8 @@ func (m ovfManager) hardware(env *ovf.Envelope, cisp *types.OvfCreateImportSpecP
 			}
 			card := &types.VirtualVmxnet3{}
 			card.Key, card.Backing = int32(-len(spec.DeviceChange)-1), backing
-			spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: card})
+			spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd,
+				Device: card})
 		}
 	}
 }
@@ -128,7 +130,8 @@ func units(item ovf.ResourceAllocationSettingData) int64 {
 }
 
 // network returns the backing of an adapter: the network that the client mapped to the adapter's network name.
-func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.OvfCreateImportSpecParams) (types.BaseVirtualDeviceBackingInfo, string) {
+func (m ovfManager) network(item ovf.ResourceAllocationSettingData,
+	cisp *types.OvfCreateImportSpecParams) (types.BaseVirtualDeviceBackingInfo, string) {
 	if len(item.Connection) == 0 {
 		return nil, ""
 	}
@@ -139,7 +142,8 @@ func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.
 	}
 	switch ref := cisp.NetworkMapping[i].Network; ref.Type {
 	case "Network":
-		return &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: m.f.Name(ref)}}, name
+		return &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{
+			DeviceName: m.f.Name(ref)}}, name
 	case "DistributedVirtualPortgroup":
 		var group *mo.DistributedVirtualPortgroup
 		m.f.Read(ref, func(obj mo.Reference) { group, _ = obj.(*mo.DistributedVirtualPortgroup) })
@@ -158,7 +162,8 @@ func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.
 }
 
 // properties stores the client's values by the keys in the descriptor. A value of the wrong type is refused.
-func properties(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams, spec *types.VirtualMachineConfigSpec) *types.OvfCreateImportSpecResult {
+func properties(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams,
+	spec *types.VirtualMachineConfigSpec) *types.OvfCreateImportSpecResult {
 	vapp := &types.VAppConfigSpec{}
 	for _, product := range env.VirtualSystem.Product {
 		for _, p := range product.Property {

@@ -60,7 +60,8 @@ func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPa
 	}
 	if most := maxPassthrough(h, v.Hardware); len(v.Devices) >= most {
 		return frame.Refuse(&types.TooManyDevices{InvalidVmConfig: types.InvalidVmConfig{Property: "configSpec.deviceChange"}},
-			fmt.Sprintf("The maximum number of PCI passthrough devices (%d) for virtual machine version vmx-%02d has been exceeded.", most, v.Hardware))
+			fmt.Sprintf("The maximum number of PCI passthrough devices (%d) for virtual machine version vmx-%02d has been exceeded.", most,
+				v.Hardware))
 	}
 	d.Key, d.Slot = model.FirstPassthru, v.NextSlot()
 	if in := p.DeviceGroupInfo; in != nil {
@@ -84,13 +85,15 @@ func passthroughDevice(h *world.Host, v *world.VM, index int, p *types.VirtualPC
 		case c == nil || !c.PassthruActive || err != nil || uint16(id) != c.Device || uint16(b.VendorId) != c.Vendor || b.SystemId != h.UUID:
 			return nil, invalid
 		case slices.ContainsFunc(v.Devices, func(o *world.Passthrough) bool { return o.PCI == b.Id && o.Key != p.Key }):
-			return nil, frame.Refuse(&types.DeviceNotSupported{Device: b.Id, Reason: "duplicate"}, "Device "+b.Id+" is already part of the virtual machine.")
+			return nil, frame.Refuse(&types.DeviceNotSupported{Device: b.Id, Reason: "duplicate"},
+				"Device "+b.Id+" is already part of the virtual machine.")
 		}
 		return &world.Passthrough{PCI: b.Id, Vendor: c.Vendor, Device: c.Device}, nil
 	case *types.VirtualPCIPassthroughDynamicBackingInfo:
 		if v.Hardware < minDynamic {
-			return nil, frame.Refuse(&types.DeviceUnsupportedForVmVersion{InvalidDeviceSpec: at(index), CurrentVersion: fmt.Sprintf("vmx-%02d", v.Hardware),
-				ExpectedVersion: fmt.Sprintf("vmx-%02d", minDynamic)}, "Dynamic DirectPath I/O is not supported for this virtual machine version.")
+			return nil,
+				frame.Refuse(&types.DeviceUnsupportedForVmVersion{InvalidDeviceSpec: at(index), CurrentVersion: fmt.Sprintf("vmx-%02d", v.Hardware),
+					ExpectedVersion: fmt.Sprintf("vmx-%02d", minDynamic)}, "Dynamic DirectPath I/O is not supported for this virtual machine version.")
 		}
 		if len(b.AllowedDevice) == 0 {
 			return nil, invalid

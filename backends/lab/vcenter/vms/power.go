@@ -21,23 +21,24 @@ func (m machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task
 }
 
 func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) types.ManagedObjectReference {
-	return b.f.Start(ctx, "PowerOnVM_Task", "VirtualMachine.powerOn", vm, frame.TaskOptions{Silent: true, Cancelable: true}, func() (any, error) {
-		name := ""
-		err := b.view(vm, func(s *world.State, v *world.VM, h *world.Host) error {
-			name = v.Name
-			err := mayPowerOn(s, v, h)
-			var refused *powerOnError
-			if errors.As(err, &refused) {
-				s.LogStart(v)
-				s.LogRefused(v, refused.log...)
+	return b.f.Start(ctx, "PowerOnVM_Task", "VirtualMachine.powerOn", vm, frame.TaskOptions{Silent: true, Cancelable: true},
+		func() (any, error) {
+			name := ""
+			err := b.view(vm, func(s *world.State, v *world.VM, h *world.Host) error {
+				name = v.Name
+				err := mayPowerOn(s, v, h)
+				var refused *powerOnError
+				if errors.As(err, &refused) {
+					s.LogStart(v)
+					s.LogRefused(v, refused.log...)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
 			}
-			return err
+			return nil, b.f.World.PowerOn(name)
 		})
-		if err != nil {
-			return nil, err
-		}
-		return nil, b.f.World.PowerOn(name)
-	})
 }
 
 // noVF is the host's message if a physical function has no free VF (KB 309346).
@@ -61,7 +62,8 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 		// "A virtual machine cannot have more virtual CPUs than the number of logical cores on the host" (vSphere Virtual
 		// Machine Administration, "Virtual CPU Limitations"). The API has its own fault for this.
 		return frame.Refuse(&types.NumVirtualCpusExceedsLimit{MaxSupportedVcpus: int32(h.Threads())}, fmt.Sprintf(
-			"The total number of virtual CPUs present or requested in virtual machines' configuration has exceeded the limit on the host: %d.", h.Threads()))
+			"The total number of virtual CPUs present or requested in virtual machines' configuration has exceeded the limit on the host: %d.",
+			h.Threads()))
 	case (v.Pinned() || v.Latency == "high") && v.Reserved < v.MemoryMB:
 		text := fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB)
 		return &powerOnError{refused: frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"}, text), log: []string{text}}
@@ -79,7 +81,8 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 		}
 	}
 	if !s.Level(v.Reserved, v.Host, false) {
-		return frame.Refuse(&types.InsufficientFailoverResourcesFault{}, "Insufficient resources to satisfy configured failover level for vSphere HA.")
+		return frame.Refuse(&types.InsufficientFailoverResourcesFault{},
+			"Insufficient resources to satisfy configured failover level for vSphere HA.")
 	}
 	if v.Reserved > free {
 		return frame.Refuse(&types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: v.Reserved << 20})

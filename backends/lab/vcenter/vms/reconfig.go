@@ -19,15 +19,16 @@ func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Ta
 	if err := m.mayReconfigure(ctx, req); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigVM_Task", "VirtualMachine.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			v := model.VMOf(s, req.This)
-			if v == nil {
-				return nil, frame.Gone(req.This)
-			}
-			return reconfigure(s, v, req.Spec)
+	task := m.f.Start(ctx, "ReconfigVM_Task", "VirtualMachine.reconfigure", req.This, frame.TaskOptions{Cancelable: true},
+		func() (any, error) {
+			return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+				v := model.VMOf(s, req.This)
+				if v == nil {
+					return nil, frame.Gone(req.This)
+				}
+				return reconfigure(s, v, req.Spec)
+			})
 		})
-	})
 	return frame.Answer(types.ReconfigVM_TaskResponse{Returnval: task}, nil)
 }
 
@@ -35,12 +36,14 @@ func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Ta
 func (m machine) mayReconfigure(ctx *simulator.Context, req *types.ReconfigVM_Task) error {
 	spec := req.Spec
 	needs := map[string]bool{
-		"VirtualMachine.Config.Rename":         spec.Name != "",
-		"VirtualMachine.Config.CPUCount":       spec.NumCPUs != 0,
-		"VirtualMachine.Config.Memory":         spec.MemoryMB != 0,
-		"VirtualMachine.Config.Resource":       spec.MemoryAllocation != nil || spec.CpuAllocation != nil || spec.MemoryReservationLockedToMax != nil,
+		"VirtualMachine.Config.Rename":   spec.Name != "",
+		"VirtualMachine.Config.CPUCount": spec.NumCPUs != 0,
+		"VirtualMachine.Config.Memory":   spec.MemoryMB != 0,
+		"VirtualMachine.Config.Resource": spec.MemoryAllocation != nil || spec.CpuAllocation != nil ||
+			spec.MemoryReservationLockedToMax != nil,
 		"VirtualMachine.Config.AdvancedConfig": len(spec.ExtraConfig) > 0,
-		"VirtualMachine.Config.Settings":       spec.Firmware != "" || spec.NestedHVEnabled != nil || spec.LatencySensitivity != nil || spec.BootOptions != nil,
+		"VirtualMachine.Config.Settings": spec.Firmware != "" || spec.NestedHVEnabled != nil || spec.LatencySensitivity != nil ||
+			spec.BootOptions != nil,
 	}
 	for _, change := range spec.DeviceChange {
 		c := change.GetVirtualDeviceConfigSpec()
@@ -108,7 +111,8 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 	if err := memory(&trial, spec); err != nil {
 		return nil, err
 	}
-	if spec.LatencySensitivity != nil || spec.CpuAllocation != nil || spec.MemoryAllocation != nil || spec.MemoryReservationLockedToMax != nil || spec.NumCPUs != 0 {
+	if spec.LatencySensitivity != nil || spec.CpuAllocation != nil || spec.MemoryAllocation != nil ||
+		spec.MemoryReservationLockedToMax != nil || spec.NumCPUs != 0 {
 		if err := sensitive(s.Host(v.Host), &trial); err != nil {
 			return nil, err
 		}

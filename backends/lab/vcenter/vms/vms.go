@@ -88,10 +88,12 @@ func sensitive(h *world.Host, v *world.VM) error {
 	switch {
 	case v.Reserved < v.MemoryMB:
 		return frame.Refuse(&types.InvalidArgument{InvalidProperty: "spec.memoryAllocation"}, fmt.Sprintf(
-			"A specified parameter was not correct: spec.memoryAllocation. The latency-sensitive virtual machine must have its memory reserved in full (%d MB).", v.MemoryMB))
+			"A specified parameter was not correct: spec.memoryAllocation. The latency-sensitive virtual machine must have its memory reserved in "+
+				"full (%d MB).", v.MemoryMB))
 	case v.CPUMHz < need:
 		return frame.Refuse(&types.InvalidArgument{InvalidProperty: "spec.cpuAllocation"}, fmt.Sprintf(
-			"A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine must have the CPU reservation set to at least %d MHz "+
+			"A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine must have the CPU reservation set "+
+				"to at least %d MHz "+
 				"(the number of low latency virtual CPUs multiplied by the measured physical CPU speed).", need))
 	}
 	return nil
@@ -136,7 +138,8 @@ func deviceGroups(h *world.Host, before, v *world.VM, spec *types.VirtualMachine
 	now := members(v)
 	for key, list := range now {
 		name, is := wanted[key]
-		if !is || key >= 0 && len(list) != len(had[key]) || key >= 0 && slices.ContainsFunc(list, func(d *world.Passthrough) bool { return d.Group.Name == "" }) {
+		if !is || key >= 0 && len(list) != len(had[key]) ||
+			key >= 0 && slices.ContainsFunc(list, func(d *world.Passthrough) bool { return d.Group.Name == "" }) {
 			return refused
 		}
 		if key < 0 && !whole(h, name, list) {

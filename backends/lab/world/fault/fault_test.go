@@ -27,7 +27,8 @@ func TestFaultRules(t *testing.T) {
 			{Target{VM: "vm-02"}, "", "lsmod"}, {Target{Host: "esx-01"}, "", "modprobe x"}}, ".x.."},
 		{"vm=vm-01,command=ip addr,do=drop", []call{
 			{Target{VM: "vm-01"}, "", "ip link"}, {Target{VM: "vm-01"}, "", "/usr/sbin/ip addr show"}}, ".x"},
-		{"host=esx-01,do=drop", []call{{Target{Host: "esx-01"}, "PowerOnVM_Task", ""}, {Target{Host: "esx-01"}, "", "esxcli x"}, {Target{}, "Login", ""}}, "xx."},
+		{"host=esx-01,do=drop", []call{{Target{Host: "esx-01"}, "PowerOnVM_Task", ""}, {Target{Host: "esx-01"}, "", "esxcli x"},
+			{Target{}, "Login", ""}}, "xx."},
 		{"method=*,do=slow:10ms", []call{{Target{}, "Login", ""}, {Target{}, "", "ls"}}, "x."},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -144,7 +145,8 @@ func TestHeldTask(t *testing.T) {
 
 // A rule that was applied to no call is known afterwards, and how many calls matched it.
 func TestUnusedRules(t *testing.T) {
-	f, err := Parse([]string{"host=esx-01,do=reboot-never", "method=Login,nth=3,do=drop", "method=Logout,do=drop", "vm=vm-01,do=disconnect", "vm=vm-02,do=disconnect"})
+	f, err := Parse([]string{"host=esx-01,do=reboot-never", "method=Login,nth=3,do=drop", "method=Logout,do=drop", "vm=vm-01,do=disconnect",
+		"vm=vm-02,do=disconnect"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func TestRegionsOfGPUs(t *testing.T) {
 	hopper := func(mb int64) []world.BAR {
 		return []world.BAR{{MB: 16, Wide: true}, {Index: 2, MB: mb, Wide: true}, {Index: 4, MB: 32, Wide: true}}
 	}
-	for device, want := range map[uint16][]world.BAR{0x2330: hopper(128 << 10), 0x2335: hopper(256 << 10), 0x2901: hopper(256 << 10), 0x20b5: old(128 << 10), 0x1b38: old(32 << 10)} {
+	for device, want := range map[uint16][]world.BAR{0x2330: hopper(128 << 10), 0x2335: hopper(256 << 10), 0x2901: hopper(256 << 10),
+		0x20b5: old(128 << 10), 0x1b38: old(32 << 10)} {
 		d := world.PCIDevice{Vendor: 0x10de, Device: device, Class: 0x0302}
 		if !scenario.Know(&d) || !slices.Equal(d.BARs, want) {
 			t.Errorf("10de:%04x: %+v, want %+v", device, d.BARs, want)

@@ -29,13 +29,16 @@ func brokenSwitches() []brokenScenario {
 				v.Adapters = v.Adapters[:1]
 			}
 		}},
-		{name: "dvs-version", text: "the DVS is of an older version than the hosts", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Version = "7.0.3" })},
-		{name: "not-member", text: "a host is not a member of the DVS", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members = d.Members[:len(d.Members)-1] })},
+		{name: "dvs-version", text: "the DVS is of an older version than the hosts",
+			inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Version = "7.0.3" })},
+		{name: "not-member", text: "a host is not a member of the DVS",
+			inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members = d.Members[:len(d.Members)-1] })},
 		{name: "uplink-second", text: "a host has two NICs on the DVS", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) {
 			d.Uplinks = append(d.Uplinks, "Uplink 2")
 			d.Members[len(d.Members)-1].PNICs = []string{"vmnic2", "vmnic3"}
 		})},
-		{name: "uplink-missing", text: "a host has no NIC on the DVS", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].PNICs = nil })},
+		{name: "uplink-missing", text: "a host has no NIC on the DVS",
+			inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].PNICs = nil })},
 		{name: "uplink-standby", text: "the port group has a standby uplink", inject: theSwitch(func(d *world.DVS, pg *world.PortGroup) {
 			d.Uplinks = append(d.Uplinks, "Uplink 2")
 			pg.Standby = []string{"Uplink 2"}
@@ -44,8 +47,10 @@ func brokenSwitches() []brokenScenario {
 			d.Uplinks = append(d.Uplinks, "Uplink 2")
 			pg.Active = slices.Clone(d.Uplinks)
 		})},
-		{name: "uplink-unused", text: "the DVS has an uplink that nothing uses", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Uplinks = append(d.Uplinks, "Uplink 2") })},
-		{name: "ens", text: "a host runs the enhanced data path on the DVS, in poll mode", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].ENS = true })},
+		{name: "uplink-unused", text: "the DVS has an uplink that nothing uses",
+			inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Uplinks = append(d.Uplinks, "Uplink 2") })},
+		{name: "ens", text: "a host runs the enhanced data path on the DVS, in poll mode",
+			inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].ENS = true })},
 		{name: "nioc", text: "Network I/O Control is on", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.NIOC = true })},
 		{name: "dvs-mtu", text: "the DVS has MTU 1500", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 1500 })},
 		{name: "dvs-mtu-low", text: "the DVS has MTU 4500", inject: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 4500 })},
@@ -53,7 +58,8 @@ func brokenSwitches() []brokenScenario {
 			d := s.Switch("RDMA-DVS")
 			s.RenamePortGroup(d, d.PortGroup("RDMA-PG"), "RDMA-PG-old")
 		}},
-		{name: "pg-binding", text: "the port group uses ephemeral binding", inject: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.Binding = "ephemeral" })},
+		{name: "pg-binding", text: "the port group uses ephemeral binding",
+			inject: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.Binding = "ephemeral" })},
 		{name: "pg-vlan", text: "the port group has another VLAN", inject: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.VLAN = 100 })},
 	}
 }
@@ -69,16 +75,19 @@ func brokenVMs() []brokenScenario {
 		{name: "hwversion", text: "a VM has hardware version 12", inject: lastVM(func(v *world.VM) { v.Hardware = 12 })},
 		{name: "hwversion-old", text: "a VM has hardware version 14", inject: lastVM(func(v *world.VM) { v.Hardware = 14 })},
 		{name: "snapshot", text: "a VM has a snapshot", inject: lastVM(func(v *world.VM) { v.Snap("before patch 1", "") })},
-		{name: "memory-reservation", text: "the memory of a VM is not reserved", inject: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
+		{name: "memory-reservation", text: "the memory of a VM is not reserved",
+			inject: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
 		{name: "vcpus", text: "a VM has more vCPUs than a socket has cores", inject: lastVM(func(v *world.VM) { v.CPUs = 32 })},
 		{name: "adapter-missing", text: "a VM has no PVRDMA adapter", inject: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[:1] })},
-		{name: "adapter-first", text: "a VM has the PVRDMA adapter as its only one", inject: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[1:] })},
+		{name: "adapter-first", text: "a VM has the PVRDMA adapter as its only one",
+			inject: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[1:] })},
 		{name: "adapter-twice", text: "a VM has two PVRDMA adapters on one port group", inject: lastVM(func(v *world.VM) {
 			two := *v.Adapters[1]
 			two.Key, two.Label, two.MAC, two.Slot = 4002, "Network adapter 3", world.MAC(v.Index, 2), v.NextSlot()
 			v.Adapters = append(v.Adapters, &two)
 		})},
-		{name: "adapter-disconnected", text: "the PVRDMA adapter of a VM is disconnected", inject: lastVM(func(v *world.VM) { v.Adapters[1].Connected, v.Adapters[1].Start = false, false })},
+		{name: "adapter-disconnected", text: "the PVRDMA adapter of a VM is disconnected",
+			inject: lastVM(func(v *world.VM) { v.Adapters[1].Connected, v.Adapters[1].Start = false, false })},
 		{name: "adapter-elsewhere", text: "the PVRDMA adapter of a VM is on a standard port group", inject: lastVM(func(v *world.VM) {
 			v.Adapters[1].DVS, v.Adapters[1].PortGroup = "", "VM Network"
 		})},

@@ -18,68 +18,79 @@ func clustered() []Scenario {
 	}
 	return []Scenario{
 		{Name: "sriov-vcenter", Text: "sriov-half, the first host runs vCenter itself", Apply: but(vcenterWithin)},
-		{Name: "sriov-vcenter-manual", Text: "sriov-half, the first host runs vCenter itself and DRS is manual, so it is not moved", Apply: but(func(s *world.State) {
-			vcenterWithin(s)
-			s.Services.DRS = "manual"
-		})},
-		{Name: "sriov-ourselves", Text: "sriov-half, the first host runs the machine of the lab, and DRS is manual", Apply: but(func(s *world.State) {
-			s.Services.DRS = "manual"
-			if v := bystander(s, "jump-01"); v != nil {
-				v.Guest.Others = []world.GuestNIC{{Name: "br0", Addrs: ownAddresses(), MTU: 1500}}
-			}
-		})},
-		{Name: "sriov-drs-manual", Text: "sriov-half, DRS is manual and another owner's VM runs on the first host", Apply: but(func(s *world.State) {
-			s.Services.DRS = "manual"
-			bystander(s, "billing-01")
-		})},
-		{Name: "sriov-drs-local", Text: "sriov-drs-manual, and a disk of that VM is on a local datastore of its host", Apply: but(func(s *world.State) {
-			s.Services.DRS = "manual"
-			if v := bystander(s, "billing-01"); v != nil {
-				v.Local = true
-			}
-		})},
-		{Name: "sriov-drs-sharing", Text: "sriov-drs-manual, and the disks of that VM are on a SCSI bus that it shares", Apply: but(func(s *world.State) {
-			s.Services.DRS = "manual"
-			if v := bystander(s, "billing-01"); v != nil {
-				v.Sharing = "physicalSharing"
-			}
-		})},
-		{Name: "sriov-vcls-eam", Text: "sriov-half, with vSphere Cluster Services VMs of ESX Agent Manager (before 8.0 U3)", Apply: but(func(s *world.State) {
-			clusterServices(s, "com.vmware.vim.eam")
-		})},
-		{Name: "sriov-vcls", Text: "sriov-half, with embedded vSphere Cluster Services VMs (since 8.0 U3)", Apply: but(func(s *world.State) { clusterServices(s, "") })},
+		{Name: "sriov-vcenter-manual", Text: "sriov-half, the first host runs vCenter itself and DRS is manual, so it is not moved",
+			Apply: but(func(s *world.State) {
+				vcenterWithin(s)
+				s.Services.DRS = "manual"
+			})},
+		{Name: "sriov-ourselves", Text: "sriov-half, the first host runs the machine of the lab, and DRS is manual",
+			Apply: but(func(s *world.State) {
+				s.Services.DRS = "manual"
+				if v := bystander(s, "jump-01"); v != nil {
+					v.Guest.Others = []world.GuestNIC{{Name: "br0", Addrs: ownAddresses(), MTU: 1500}}
+				}
+			})},
+		{Name: "sriov-drs-manual", Text: "sriov-half, DRS is manual and another owner's VM runs on the first host",
+			Apply: but(func(s *world.State) {
+				s.Services.DRS = "manual"
+				bystander(s, "billing-01")
+			})},
+		{Name: "sriov-drs-local", Text: "sriov-drs-manual, and a disk of that VM is on a local datastore of its host",
+			Apply: but(func(s *world.State) {
+				s.Services.DRS = "manual"
+				if v := bystander(s, "billing-01"); v != nil {
+					v.Local = true
+				}
+			})},
+		{Name: "sriov-drs-sharing", Text: "sriov-drs-manual, and the disks of that VM are on a SCSI bus that it shares",
+			Apply: but(func(s *world.State) {
+				s.Services.DRS = "manual"
+				if v := bystander(s, "billing-01"); v != nil {
+					v.Sharing = "physicalSharing"
+				}
+			})},
+		{Name: "sriov-vcls-eam", Text: "sriov-half, with vSphere Cluster Services VMs of ESX Agent Manager (before 8.0 U3)",
+			Apply: but(func(s *world.State) {
+				clusterServices(s, "com.vmware.vim.eam")
+			})},
+		{Name: "sriov-vcls", Text: "sriov-half, with embedded vSphere Cluster Services VMs (since 8.0 U3)",
+			Apply: but(func(s *world.State) { clusterServices(s, "") })},
 		{Name: "sriov-ha", Text: "sriov-half, HA reserves memory for the failure of all hosts but one", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, max(1, len(s.Hosts)-1)
 		})},
-		{Name: "sriov-ha-agent", Text: "sriov-half, HA is on and its agent does not start on the first host after a reboot", Apply: but(func(s *world.State) {
-			s.Services.HA = true
-			s.Hosts[0].HALater = "initializationError"
-		})},
-		{Name: "sriov-ha-full", Text: "sriov-half, HA reserves memory for one failed host, and the memory of the others is nearly full", Apply: but(func(s *world.State) {
-			s.Services.HA, s.Services.Failover = true, 1
-			if v := bystander(s, "memory-01"); v != nil {
-				v.MemoryMB = int64(len(s.Hosts)-2)*s.Hosts[0].MemoryMB + 1024
-				v.Reserved = v.MemoryMB
-			}
-		})},
-		{Name: "sriov-vsan", Text: "sriov-half with vSAN over another vendor's NIC: it resynchronizes for a while after each reboot", Apply: but(func(s *world.State) {
-			s.Services.VSAN, s.Lossless = true, "none"
-			for _, h := range s.Hosts {
-				carryVSAN(h, addIntel(h))
-			}
-		})},
+		{Name: "sriov-ha-agent", Text: "sriov-half, HA is on and its agent does not start on the first host after a reboot",
+			Apply: but(func(s *world.State) {
+				s.Services.HA = true
+				s.Hosts[0].HALater = "initializationError"
+			})},
+		{Name: "sriov-ha-full", Text: "sriov-half, HA reserves memory for one failed host, and the memory of the others is nearly full",
+			Apply: but(func(s *world.State) {
+				s.Services.HA, s.Services.Failover = true, 1
+				if v := bystander(s, "memory-01"); v != nil {
+					v.MemoryMB = int64(len(s.Hosts)-2)*s.Hosts[0].MemoryMB + 1024
+					v.Reserved = v.MemoryMB
+				}
+			})},
+		{Name: "sriov-vsan", Text: "sriov-half with vSAN over another vendor's NIC: it resynchronizes for a while after each reboot",
+			Apply: but(func(s *world.State) {
+				s.Services.VSAN, s.Lossless = true, "none"
+				for _, h := range s.Hosts {
+					carryVSAN(h, addIntel(h))
+				}
+			})},
 		{Name: "sriov-vsan-rdma", Text: "sriov-half, the RDMA NIC of each host carries vSAN over RDMA", Apply: but(func(s *world.State) {
 			s.Services.VSAN = true
 			for _, h := range s.Hosts {
 				carryVSAN(h, h.PNIC("vmnic2"))
 			}
 		})},
-		{Name: "sriov-vsan-pause", Text: "sriov-half, vSAN runs over the management card, whose global pause PFC would disable", Apply: but(func(s *world.State) {
-			s.Services.VSAN = true
-			for _, h := range s.Hosts {
-				h.VMKs = append(h.VMKs, vsanVMK(h, "vSwitch0"))
-			}
-		})},
+		{Name: "sriov-vsan-pause", Text: "sriov-half, vSAN runs over the management card, whose global pause PFC would disable",
+			Apply: but(func(s *world.State) {
+				s.Services.VSAN = true
+				for _, h := range s.Hosts {
+					h.VMKs = append(h.VMKs, vsanVMK(h, "vSwitch0"))
+				}
+			})},
 	}
 }
 
@@ -137,7 +148,8 @@ func addIntel(h *world.Host) *world.PNIC {
 		Model: "Ethernet Controller E810-XXV for SFP", Vendor: "Intel(R)", SpeedMbps: 25000, MaxSpeedMbps: 25000, LinkUp: true, MTU: 1500,
 	}
 	h.PNICs = append(h.PNICs, p)
-	h.PCI = append(h.PCI, &world.PCIDevice{Address: p.PCI, Parent: "0000:ae:00.0", Class: 0x0200, Vendor: 0x8086, Device: 0x159b, SubVendor: 0x8086,
+	h.PCI = append(h.PCI, &world.PCIDevice{Address: p.PCI, Parent: "0000:ae:00.0", Class: 0x0200, Vendor: 0x8086, Device: 0x159b,
+		SubVendor:  0x8086,
 		VendorName: "Intel Corporation", DeviceName: p.Model, PassthruCapable: true})
 	return p
 }

@@ -13,11 +13,12 @@ import (
 func gpudirect() []Scenario {
 	var broken []Scenario
 	for _, r := range gpuBroken() {
-		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2, Apply: func(s *world.State) {
-			gpuReady(s)
-			gpuDone(s)
-			r.inject(s)
-		}})
+		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2,
+			Apply: func(s *world.State) {
+				gpuReady(s)
+				gpuDone(s)
+				r.inject(s)
+			}})
 	}
 	one := func(name, text string, apply func(*world.State)) Scenario {
 		return Scenario{Name: name, Text: text, Hosts: 2, VMs: 2, Apply: func(s *world.State) {
@@ -28,12 +29,13 @@ func gpudirect() []Scenario {
 	return append([]Scenario{
 		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*world.State) {}),
 		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
-		one("gpudirect-source", "guests have no perftest with CUDA, and a share with its source and NVIDIA's own installer", func(s *world.State) {
-			s.Software = true
-			for _, v := range s.Asked() {
-				v.Guest.Preset = "gpu-source"
-			}
-		}),
+		one("gpudirect-source", "guests have no perftest with CUDA, and a share with its source and NVIDIA's own installer",
+			func(s *world.State) {
+				s.Software = true
+				for _, v := range s.Asked() {
+					v.Guest.Preset = "gpu-source"
+				}
+			}),
 		one("nouveau", "guests without NVIDIA's driver have a GPU, which the driver nouveau claimed at boot", func(s *world.State) {
 			gpuDone(s)
 			s.Software = true
@@ -53,9 +55,12 @@ func gpudirect() []Scenario {
 		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches; the answers ask for all GPUs", hgxH100),
 		one("hgx-no-manager", "hgx-h100 without the vGPU Manager's VIB; the answers ask for a vGPU", hgxNoManager),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
-		one("vgpu-gdr", "the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct", vgpuGDR),
+		one("vgpu-gdr",
+			"the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct",
+			vgpuGDR),
 		one("vgpu-guests", "vgpu-gdr; the first guest has the driver for whole GPUs, the last one no license", vgpuGuests),
-		one("vgpu-bare", "vgpu-gdr without the vGPU Manager on the hosts; its offline bundle is on the datastore and named in the answers", vgpuBare),
+		one("vgpu-bare", "vgpu-gdr without the vGPU Manager on the hosts; its offline bundle is on the datastore and named in the answers",
+			vgpuBare),
 		one("vgpu-image", "vgpu-bare, the cluster is managed by an image, and a web server has the bundle", vgpuImage),
 		one("gpudirect-vgpu", "GPUs are shared: VMs have vGPUs", gpuShared),
 		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", func(s *world.State) {
@@ -157,7 +162,8 @@ func give(s *world.State, v *world.VM, addresses ...string) {
 	for _, at := range addresses {
 		d := h.PCIDevice(at)
 		d.PassthruEnabled, d.PassthruActive = true, true
-		v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: at, Vendor: d.Vendor, Device: d.Device, Slot: v.NextSlot()})
+		v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: at, Vendor: d.Vendor, Device: d.Device,
+			Slot: v.NextSlot()})
 	}
 	v.Locked, v.Reserved = true, v.MemoryMB
 }
@@ -235,9 +241,11 @@ func gpuModels(s *world.State) {
 		}
 		console := newGPU("a40", "0000:d8:00.0", "0000:d7:00.0", 1)
 		console.Class, console.AtBoot = 0x0300, true // the GPU of the host's console
-		sound := &world.PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
-			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1, PassthruCapable: true,
-			Dependent: console.Address, BARs: []world.BAR{bar(0, 1, false)}}
+		sound := &world.PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef,
+			SubVendor: nvidia,
+			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1,
+			PassthruCapable: true,
+			Dependent:       console.Address, BARs: []world.BAR{bar(0, 1, false)}}
 		h.PCI = append(h.PCI,
 			newGPU("a30", "0000:3c:00.0", "0000:39:01.0", 0),
 			newGPU("h100-80g", "0000:af:00.0", "0000:ae:00.0", 1),

@@ -102,7 +102,8 @@ func broadcomNetXtremeE(h *world.Host) {
 	h.Module("nmlx5_rdma").Loaded = false
 	for _, name := range []string{bnxtnet, "bnxtroce"} {
 		h.Modules = append(h.Modules, &world.Module{Name: name, Loaded: true, Version: "230.0.136.0"})
-		h.VIBs = append(h.VIBs, world.VIB{Name: name, Version: bnxtVersion, Vendor: "BCM", Acceptance: "VMwareCertified", Installed: h.VIBs[0].Installed})
+		h.VIBs = append(h.VIBs, world.VIB{Name: name, Version: bnxtVersion, Vendor: "BCM", Acceptance: "VMwareCertified",
+			Installed: h.VIBs[0].Installed})
 	}
 }
 
@@ -110,7 +111,8 @@ func broadcomNetXtremeE(h *world.Host) {
 // machines on the same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere
 // Networking 7.0, PVRDMA Support).
 func cardless() []Scenario {
-	return []Scenario{{Name: "no-hca", Text: "healthy; of the last two hosts, one has an Intel X710 instead of the RDMA card, the other has neither", Hosts: 4,
+	return []Scenario{{Name: "no-hca",
+		Text: "healthy; of the last two hosts, one has an Intel X710 instead of the RDMA card, the other has neither", Hosts: 4,
 		Apply: func(s *world.State) {
 			n := len(s.Hosts)
 			intelX710(s.Hosts[n-1])
@@ -135,7 +137,8 @@ func intelX710(h *world.Host) {
 	h.Cards = h.Cards[:1]
 	h.Module("nmlx5_rdma").Loaded = false
 	h.Modules = append(h.Modules, &world.Module{Name: "i40en", Loaded: true, Version: "2.8.4.0"})
-	h.VIBs = append(h.VIBs, world.VIB{Name: "i40en", Version: "2.8.4.0-1OEM.800.1.0.20613240", Vendor: "INT", Acceptance: "VMwareCertified", Installed: h.VIBs[0].Installed})
+	h.VIBs = append(h.VIBs, world.VIB{Name: "i40en", Version: "2.8.4.0-1OEM.800.1.0.20613240", Vendor: "INT", Acceptance: "VMwareCertified",
+		Installed: h.VIBs[0].Installed})
 }
 
 // withoutCard removes the ConnectX-5. The host keeps only its management card.

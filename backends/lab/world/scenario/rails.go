@@ -12,7 +12,8 @@ func rails() []Scenario {
 	return []Scenario{
 		{Name: "rails", Text: "two rails: both ports of the ConnectX-5 have a link", Apply: bothPorts},
 		{Name: "rails-swapped", Text: "two rails, a leaf switch for each: on the last host the cables of both are swapped", Apply: swapped},
-		{Name: "rails-8", Text: "eight rails: eight ConnectX-7 and eight H100 in each host, two of each behind each of four PCIe switches", Apply: eight},
+		{Name: "rails-8", Text: "eight rails: eight ConnectX-7 and eight H100 in each host, two of each behind each of four PCIe switches",
+			Apply: eight},
 	}
 }
 
@@ -43,7 +44,8 @@ func eight(s *world.State) {
 	s.Rails, s.GPURails = nil, true
 	for _, h := range s.Hosts {
 		h.Cores, h.MemoryMB = 112, 2<<20
-		drop(h, root, "0000:38:00.0", "0000:39:00.0", "0000:39:01.0", "0000:3b:00.0", "0000:3b:00.1", "0000:3c:00.0", "0000:ae:00.0", "0000:af:00.0")
+		drop(h, root, "0000:38:00.0", "0000:39:00.0", "0000:39:01.0", "0000:3b:00.0", "0000:3b:00.1", "0000:3c:00.0", "0000:ae:00.0",
+			"0000:af:00.0")
 		h.PNICs, h.Cards = h.PNICs[:2], h.Cards[:1]
 		for n, bus := range []int{0x30, 0x50, 0x90, 0xb0} {
 			at := func(off int) string { return fmt.Sprintf("0000:%02x:00.0", bus+off) }
@@ -51,7 +53,8 @@ func eight(s *world.State) {
 			for pair := range 2 {
 				nic, gpu := at(8+2*pair), at(9+2*pair)
 				below := func(slot int) string { return fmt.Sprintf("0000:%02x:%02x.0", bus+2, slot) }
-				h.PCI = append(h.PCI, bridgeAt(below(2*pair), at(1), n/2), bridgeAt(below(2*pair+1), at(1), n/2), newGPU("h100-80g", gpu, below(2*pair+1), n/2))
+				h.PCI = append(h.PCI, bridgeAt(below(2*pair), at(1), n/2), bridgeAt(below(2*pair+1), at(1), n/2),
+					newGPU("h100-80g", gpu, below(2*pair+1), n/2))
 				addConnectX7(h, nic, below(2*pair), n/2)
 			}
 		}
@@ -82,6 +85,7 @@ func addConnectX7(h *world.Host, pci, parent string, numa int) {
 		SpeedMbps: 400000, MaxSpeedMbps: 400000, LinkUp: true, MTU: 1500, MaxVFs: 16, RxPause: true, TxPause: true,
 		RDMA: &world.RDMA{Name: fmt.Sprintf("vmrdma%d", n-2), Driver: "nmlx5_rdma", RoCEv1: true, RoCEv2: true},
 	})
-	h.PCI = append(h.PCI, &world.PCIDevice{Address: pci, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: 0x1021, SubVendor: 0x15b3, SubDevice: 0x0041,
+	h.PCI = append(h.PCI, &world.PCIDevice{Address: pci, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: 0x1021, SubVendor: 0x15b3,
+		SubDevice:  0x0041,
 		VendorName: mellanox, DeviceName: name, NUMA: numa, PassthruCapable: true, BARs: []world.BAR{bar(0, 32, true)}})
 }

@@ -16,8 +16,10 @@ type release struct {
 // vib list" shows it on build 24755229. Versions of the tools are from public installations. It is unverified that NVIDIA has
 // no separate tools for 9.0.
 var (
-	esx67 = release{"6.7.0", "14320388", "6.7.0-0.0.14320388", "4.17.71.1-1OEM.670.0.0.8169922", 14, "4.14.0.105-0", "4.14.0.105-1OEM.650.0.0.4598673"}
-	esx70 = release{"7.0.3", "20328353", "7.0.3-0.0.20328353", "4.21.71.101-1OEM.702.0.0.17630552", 19, "4.25.0.703-0", "4.25.0.703-1OEM.703.0.0.18644231"}
+	esx67 = release{"6.7.0", "14320388", "6.7.0-0.0.14320388", "4.17.71.1-1OEM.670.0.0.8169922", 14, "4.14.0.105-0",
+		"4.14.0.105-1OEM.650.0.0.4598673"}
+	esx70 = release{"7.0.3", "20328353", "7.0.3-0.0.20328353", "4.21.71.101-1OEM.702.0.0.17630552", 19, "4.25.0.703-0",
+		"4.25.0.703-1OEM.703.0.0.18644231"}
 	esx90 = release{"9.0.0", "24755229", "9.0.0-0.24755229", "4.24.0.7-16vmw.900.0.24755229", 22, mftVersion, nmstVersion}
 )
 
@@ -28,12 +30,14 @@ func releases() []Scenario {
 		{Name: "esx-7.0", Text: "healthy, on vCenter and ESXi 7.0 Update 3", Apply: all(esx70)},
 		{Name: "esx-9.0", Text: "healthy, on vCenter and ESX 9.0", Apply: all(esx90)},
 		{Name: "mixed-versions", Text: "a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0", Apply: mixReleases},
-		{Name: "sriov-mixed", Text: "bare, on a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0; the VIBs of the tools for each are on the datastore", Apply: func(s *world.State) {
-			bareHosts(s)
-			mixReleases(s)
-			offerTools(s, esx67.mft, esx67.nmst)
-			offerTools(s, esx70.mft, esx70.nmst)
-		}},
+		{Name: "sriov-mixed",
+			Text: "bare, on a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0; the VIBs of the tools for each are on the datastore",
+			Apply: func(s *world.State) {
+				bareHosts(s)
+				mixReleases(s)
+				offerTools(s, esx67.mft, esx67.nmst)
+				offerTools(s, esx70.mft, esx70.nmst)
+			}},
 	}
 }
 

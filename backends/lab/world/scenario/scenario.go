@@ -23,10 +23,12 @@ type Scenario struct {
 func All() []Scenario {
 	return append([]Scenario{
 		{Name: "healthy", Text: "without problems, not yet configured"},
-		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6, Apply: mixed},
+		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6,
+			Apply: mixed},
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed by someone else", Apply: drifted},
-		{Name: "names", Text: "healthy, with VM names that are special to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
+		{Name: "names", Text: "healthy, with VM names that are special to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames),
+			Apply: names},
 		{Name: "no-pause", Text: "healthy, with global pause off on the RDMA NICs", Apply: func(s *world.State) {
 			for _, h := range s.Hosts {
 				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false
@@ -38,14 +40,16 @@ func All() []Scenario {
 			}
 		}},
 		{Name: "dhcp", Text: "healthy, with a DHCP server in the RDMA network", Apply: func(s *world.State) { s.DHCP = "192.168.50.0/24" }},
-		{Name: "perftest-versions", Text: "healthy, with perftest v4.4-0.11 (5.60) in the first guest, and a newer release's source on a share", Hosts: 2, VMs: 2, Apply: func(s *world.State) {
-			for _, v := range s.VMs {
-				v.Guest.Preset = "gpu-source"
-			}
-			s.VMs[0].Guest.Defects = append(s.VMs[0].Guest.Defects, world.OldPerftest)
-		}},
+		{Name: "perftest-versions", Text: "healthy, with perftest v4.4-0.11 (5.60) in the first guest, and a newer release's source on a share",
+			Hosts: 2, VMs: 2, Apply: func(s *world.State) {
+				for _, v := range s.VMs {
+					v.Guest.Preset = "gpu-source"
+				}
+				s.VMs[0].Guest.Defects = append(s.VMs[0].Guest.Defects, world.OldPerftest)
+			}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), broadcom(), cardless(), fabrics(), broken())...)
+	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), broadcom(), cardless(), fabrics(),
+		broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {

@@ -22,7 +22,8 @@ const DefaultUplink = "Uplink 1"
 
 // New creates the data centre that spec describes.
 func New(spec Spec) (*world.World, error) {
-	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return Build(s, spec) })
+	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets},
+		func(s *world.State) error { return Build(s, spec) })
 }
 
 // Build creates the objects of the data centre that spec describes in s; Timing, Faults and Secrets are ignored.
@@ -63,7 +64,8 @@ func Build(s *world.State, spec Spec) error {
 func newHost(i int, now time.Time) *world.Host {
 	h := PlainHost(i, now)
 	equip(h)
-	h.VSwitch = []*world.VSwitch{{Name: "vSwitch0", MTU: 1500, Uplinks: []string{"vmnic0", "vmnic1"}, PortGroups: []string{"VM Network", "Management Network"}}}
+	h.VSwitch = []*world.VSwitch{{Name: "vSwitch0", MTU: 1500, Uplinks: []string{"vmnic0", "vmnic1"},
+		PortGroups: []string{"VM Network", "Management Network"}}}
 	h.VMKs = []*world.VMK{{Device: "vmk0", MAC: h.PNICs[0].MAC, IP: h.Address, Prefix: 16, MTU: 1500,
 		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"management"}}}
 	return h

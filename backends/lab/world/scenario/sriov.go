@@ -22,7 +22,8 @@ func sriov() []Scenario {
 		{Name: "sriov-half", Text: "the tools are installed, the firmware is set for SR-IOV but the hosts have not rebooted", Apply: half},
 		{Name: "sriov-api", Text: "vCenter created VFs on vmnic2, the module parameter is empty", Apply: byVCenter},
 		{Name: "sriov-ready", Text: "hosts have 8 VFs on vmnic2 by max_vfs, no VM has one", Apply: ready},
-		{Name: "sriov-added", Text: "VMs have VFs, then a third card was inserted before the others: max_vfs now applies to other ports", Apply: thirdCard},
+		{Name: "sriov-added", Text: "VMs have VFs, then a third card was inserted before the others: max_vfs now applies to other ports",
+			Apply: thirdCard},
 		{Name: "sriov-reversed", Text: "bare, the ConnectX-5 has the lower PCI address and the vmnic numbers follow neither", Apply: reversed},
 		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for only one VF", Apply: func(s *world.State) {
 			ready(s)
@@ -42,14 +43,22 @@ func sriov() []Scenario {
 			half(s)
 			s.Hosts[len(s.Hosts)-1].Password = otherPassword
 		}},
-		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 are set to InfiniBand, the factory default: two PCI functions without a vmnic", Apply: infiniband},
-		{Name: "sriov-firmware", Text: "the tools are installed, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
-		{Name: "sriov-firmware-cold", Text: "sriov-firmware, and the ConnectX-5 of the last host loads new firmware only after its power was cut", Apply: func(s *world.State) {
-			withImages(s)
-			s.Hosts[len(s.Hosts)-1].Card("0000:3b:00.0").Cold = true
-		}},
-		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
-		{Name: "sriov-bluefield-bare", Text: "bare, the RDMA card of the last host is a BlueField-2 in DPU mode", Apply: last(func(h *world.Host) { blueField(h, false) })},
+		{Name: "vpi-infiniband",
+			Text:  "bare, both ports of the ConnectX-5 are set to InfiniBand, the factory default: two PCI functions without a vmnic",
+			Apply: infiniband},
+		{Name: "sriov-firmware",
+			Text:  "the tools are installed, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore",
+			Apply: withImages},
+		{Name: "sriov-firmware-cold", Text: "sriov-firmware, and the ConnectX-5 of the last host loads new firmware only after its power was cut",
+			Apply: func(s *world.State) {
+				withImages(s)
+				s.Hosts[len(s.Hosts)-1].Card("0000:3b:00.0").Cold = true
+			}},
+		{Name: "sriov-bluefield",
+			Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one " +
+				"in DPU mode", Apply: bluefield},
+		{Name: "sriov-bluefield-bare", Text: "bare, the RDMA card of the last host is a BlueField-2 in DPU mode",
+			Apply: last(func(h *world.Host) { blueField(h, false) })},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-7.0", Text: "sriov-image, on vCenter and ESXi 7.0 Update 3", Apply: imagedOf(esx70)},
 		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: imagedOf(esx90)},
@@ -87,7 +96,8 @@ func offerTools(s *world.State, mft, nmst string) {
 		{Name: "mft", Version: mft, Vendor: "MEL", Acceptance: "PartnerSupported"},
 		{Name: "nmst", Version: nmst, Vendor: "MEL", Acceptance: "PartnerSupported"},
 	} {
-		s.Depot = append(s.Depot, &world.Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version), VIBs: []world.VIB{v}})
+		s.Depot = append(s.Depot, &world.Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version),
+			VIBs: []world.VIB{v}})
 	}
 }
 
@@ -122,7 +132,8 @@ func imagedWith(s *world.State, mft, release string) {
 	s.Depot = nil
 	bundle := func(name, build string, vib world.VIB) world.Bundle {
 		vib.Vendor, vib.Acceptance = "MEL", "PartnerSupported"
-		return world.Bundle{Location: ImageDepot + name + "_" + release + "_" + build + ".zip", Name: name, Version: release, Vendor: "NVIDIA", VIBs: []world.VIB{vib}}
+		return world.Bundle{Location: ImageDepot + name + "_" + release + "_" + build + ".zip", Name: name, Version: release, Vendor: "NVIDIA",
+			VIBs: []world.VIB{vib}}
 	}
 	s.Services.Image = &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1}
 	s.Lifecycle.Bundles = []world.Bundle{
@@ -220,7 +231,8 @@ func addCard(h *world.Host, pci string) {
 	for port := range 2 {
 		address := pci[:len(pci)-1] + fmt.Sprint(port)
 		h.PNICs = append(h.PNICs, &world.PNIC{
-			Device: fmt.Sprintf("vmnic%d", first+port), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, first+port), PCI: address,
+			Device: fmt.Sprintf("vmnic%d", first+port), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, first+port),
+			PCI:    address,
 			Driver: world.Nmlx5, DriverVersion: nmlxVersion, Firmware: "26.38.1900", Model: model, Vendor: mellanox,
 			SpeedMbps: 25000, MaxSpeedMbps: 25000, MTU: 1500, RxPause: true, TxPause: true,
 		})

@@ -24,12 +24,15 @@ var looks = []struct {
 	paths        []string
 }{
 	{"HostSystem", "host", []string{
-		"config.option", "config.service", "config.firewall", "config.network.pnic", "config.network.vnic", "config.network.vswitch", "config.network.proxySwitch",
-		"config.network.portgroup", "config.pciPassthruInfo", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.powerState", "runtime.connectionState",
+		"config.option", "config.service", "config.firewall", "config.network.pnic", "config.network.vnic", "config.network.vswitch",
+		"config.network.proxySwitch",
+		"config.network.portgroup", "config.pciPassthruInfo", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.powerState",
+		"runtime.connectionState",
 		"config.lockdownMode", "config.powerSystemInfo", "customValue",
 	}},
 	{"VirtualMachine", "vm", []string{
-		"config.hardware", "config.extraConfig", "config.memoryAllocation", "config.cpuAllocation", "config.memoryReservationLockedToMax", "config.latencySensitivity",
+		"config.hardware", "config.extraConfig", "config.memoryAllocation", "config.cpuAllocation", "config.memoryReservationLockedToMax",
+		"config.latencySensitivity",
 		"config.firmware", "config.version", "config.bootOptions", "runtime.powerState", "runtime.host", "snapshot", "customValue",
 	}},
 	{"DistributedVirtualSwitch", "dvs", []string{"name", "config", "customValue"}},
@@ -92,7 +95,8 @@ func all(ctx context.Context, c *vim25.Client, kind, prefix string, paths []stri
 	}
 	for _, ref := range refs {
 		var content []types.ObjectContent
-		if err := property.DefaultCollector(c).Retrieve(ctx, []types.ManagedObjectReference{ref}, append([]string{"name"}, paths...), &content); err != nil {
+		if err := property.DefaultCollector(c).Retrieve(ctx, []types.ManagedObjectReference{ref}, append([]string{"name"}, paths...),
+			&content); err != nil {
 			return err
 		}
 		name := ""
@@ -105,7 +109,8 @@ func all(ctx context.Context, c *vim25.Client, kind, prefix string, paths []stri
 			if p.Name == "name" && prefix != "dvs" && prefix != "portgroup" {
 				continue
 			}
-			if err := flatten(plain(prefix+" "+name)+" "+strings.ReplaceAll(strings.TrimPrefix(p.Name, "config."), ".", " "), p.Val, out); err != nil {
+			if err := flatten(plain(prefix+" "+name)+" "+strings.ReplaceAll(strings.TrimPrefix(p.Name, "config."), ".", " "), p.Val,
+				out); err != nil {
 				return err
 			}
 		}

@@ -69,17 +69,23 @@ type Volatile struct {
 // Ignored are the keys that no comparison uses.
 var Ignored = []Volatile{
 	{regexp.MustCompile(`^vm .* (changeVersion|modified)$`), "vCenter counts every reconfiguration"},
-	{regexp.MustCompile(`^vm .* device .* (key|controllerKey|unitNumber|slotInfo pciSlotNumber)$`), "numbers that vCenter assigns when a device is added"},
+	{regexp.MustCompile(`^vm .* device .* (key|controllerKey|unitNumber|slotInfo pciSlotNumber)$`),
+		"numbers that vCenter assigns when a device is added"},
 	{regexp.MustCompile(`^vm .* device .* macAddress$`), "vCenter makes up the MAC of an adapter when it is added"},
-	{regexp.MustCompile(`([pP]ortKey|connectionCookie|port key|switchUuid|portgroupKey)$`), "ports of a switch are numbered as they are connected"},
-	{regexp.MustCompile(`^dvs .* (configVersion|uuid|createTime|key|extensionKey)$`), "made when the switch is created, counted when it is changed"},
+	{regexp.MustCompile(`([pP]ortKey|connectionCookie|port key|switchUuid|portgroupKey)$`),
+		"ports of a switch are numbered as they are connected"},
+	{regexp.MustCompile(`^dvs .* (configVersion|uuid|createTime|key|extensionKey)$`),
+		"made when the switch is created, counted when it is changed"},
 	{regexp.MustCompile(`^portgroup .* (configVersion|key)$`), "made when the port group is created, counted when it is changed"},
 	{regexp.MustCompile(`^host .* uplinkPort `), "numbers of ports"},
-	{regexp.MustCompile(`^guest .* file /boot/(initrd|initramfs)[^ ]* sha256$`), "an initial RAM disk holds times and random seeds; its presence, mode and owner count"},
+	{regexp.MustCompile(`^guest .* file /boot/(initrd|initramfs)[^ ]* sha256$`),
+		"an initial RAM disk holds times and random seeds; its presence, mode and owner count"},
 	{regexp.MustCompile(`^guest .* file /etc/ld\.so\.cache sha256$`), "ldconfig writes it anew"},
-	{regexp.MustCompile(`^guest .* path /var/(cache|cache/apt|cache/apt/.*|lib/dpkg|lib/dpkg/.*)$`), "apt and dpkg keep what they fetched, their lists and their locks"},
-	{regexp.MustCompile(`^guest .* (modules|active) .*\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)$`), "units of rdma-core and of the NVIDIA driver " +
-		"load them at a boot, which differs in its time"},
+	{regexp.MustCompile(`^guest .* path /var/(cache|cache/apt|cache/apt/.*|lib/dpkg|lib/dpkg/.*)$`),
+		"apt and dpkg keep what they fetched, their lists and their locks"},
+	{regexp.MustCompile(`^guest .* (modules|active) .*\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)$`),
+		"units of rdma-core and of the NVIDIA driver " +
+			"load them at a boot, which differs in its time"},
 }
 
 // Diff lists the differences between two dumps, except ignored ones: "- " lost, "+ " new, "~ " changed. Keys for which leave
@@ -96,7 +102,8 @@ func Diff(want, got Dump, leave func(key string) bool) []string {
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		a, had := want[k]
 		b, has := got[k]
-		if had && has && a == b || leave != nil && leave(k) || slices.ContainsFunc(Ignored, func(v Volatile) bool { return v.Key.MatchString(k) }) {
+		if had && has && a == b || leave != nil && leave(k) ||
+			slices.ContainsFunc(Ignored, func(v Volatile) bool { return v.Key.MatchString(k) }) {
 			continue
 		}
 		switch {
@@ -130,7 +137,8 @@ var stateScript string
 func guest(ctx context.Context, s Site, g Guest) (Dump, error) {
 	c := exec.CommandContext(ctx, "ssh", "-F", "/dev/null", "-i", s.Key, "-p", strconv.Itoa(g.Port), "-l", g.User,
 		"-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", g.Address, "sudo -S -p '' sh -c '"+strings.ReplaceAll(stateScript, "'", `'\''`)+"'")
+		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", g.Address, "sudo -S -p '' sh -c '"+strings.ReplaceAll(stateScript, "'", `'\''`)+
+			"'")
 	c.Stdin = strings.NewReader(s.SudoPassword + "\n") // a sudo that needs no password leaves it unread
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
