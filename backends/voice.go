@@ -206,18 +206,22 @@ var ErrLate = errors.New("it did not come in time")
 // Until looks again and again until it is over or fails, the limit has passed, or ctx has ended. The wait is told as a part of
 // the one that ctx belongs to.
 func (p Poll) Until(ctx context.Context, look func(context.Context) (over bool, err error)) error {
-	limited, cancel := context.WithCancel(ctx)
+	limited := ctx
 	if p.Limit > 0 {
+		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeoutCause(ctx, p.Limit, ErrLate)
+		defer cancel()
 	}
-	defer cancel()
 	within, over := (*Voice)(nil).Waiting(limited, p.What, p.Target, p.Limit)
 	defer over()
 	if p.Whole {
 		within = context.WithValue(ctx, voiceKey{}, within.Value(voiceKey{}))
 	}
 	for pause := p.Every; ; pause = min(2*pause, max(p.Most, p.Every)) {
-		if over, err := look(within); over || err != nil {
+		switch over, err := look(within); {
+		case err != nil && !p.Whole && ctx.Err() == nil && context.Cause(limited) == ErrLate:
+			return ErrLate // the look was cut off
+		case over || err != nil:
 			return err
 		}
 		if !Sleep(limited, pause) {

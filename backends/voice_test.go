@@ -72,6 +72,14 @@ func TestPoll(t *testing.T) {
 			<-ctx.Done()
 			return false, nil
 		}, backends.ErrLate, 1, time.Minute, "1m"},
+		"and says so": {backends.Poll{Limit: time.Minute}, func(_ int, ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			return false, ctx.Err()
+		}, backends.ErrLate, 1, time.Minute, "1m"},
+		"its context ends in a look": {backends.Poll{Limit: 3 * time.Hour}, func(_ int, ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			return false, failed
+		}, failed, 1, 2*time.Hour - time.Second/2, "2h"},
 		"or not": {backends.Poll{Limit: time.Minute, Whole: true}, func(_ int, ctx context.Context) (bool, error) {
 			return backends.Sleep(ctx, time.Hour), nil
 		}, nil, 1, time.Hour, "1m"},
@@ -107,12 +115,12 @@ func TestPoll(t *testing.T) {
 			if took := time.Since(began); err != tt.want || looks != tt.looks || took != tt.after {
 				t.Errorf("%s: %v after %s and %d looks", name, err, took, looks)
 			}
+			over()
+			v.Close() // nothing is said any more
 			if want := "vm-01: set the address, reach it, at most " + tt.most; tt.after > 15*time.Second && !slices.Contains(said, want) ||
 				slices.Contains(said, "vm-01: set the address, at most 2h") {
 				t.Errorf("%s: said %q, not %q", name, slices.Compact(said), want)
 			}
-			over()
-			v.Close()
 		})
 	}
 }
