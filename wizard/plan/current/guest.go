@@ -29,7 +29,8 @@ func sameOFED(x, y backends.Value) bool {
 }
 
 // RDMAMAC returns the MAC that identifies a guest's RDMA interface: that of the adapter on the port group, else that of a card
-// that is passed through; "" if there is neither.
+// that is passed through; "" if there is neither. A card without an RDMA device, because its module is not loaded, is known by the file
+// that this program wrote for its interface.
 func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
 	if a := RDMAAdapter(v, portgroup); a != nil {
 		return a.MAC
@@ -39,6 +40,13 @@ func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
 	}
 	if d := g.CardAt(v, portgroup); d != nil {
 		return d.MAC
+	}
+	for _, i := range g.Interfaces {
+		slug, ours := backends.NetFileOf(i.Config)
+		if ours && slug == backends.Slug(portgroup) && !i.Virtual &&
+			!slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.MAC == i.MAC }) {
+			return i.MAC
+		}
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -244,6 +245,29 @@ func TestGPUDirectRefusals(t *testing.T) {
 			return x.Check == c.check && strings.Contains(x.Why, c.want) && (x.Remedy != "")
 		}) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCardWithoutItsModule: a card that was set up, and has no RDMA device since the kernel changed, keeps its address and file: its
+// module is loaded. The file of an ordinary adapter is still refused.
+func TestCardWithoutItsModule(t *testing.T) {
+	for name, mac := range map[string]string{"": "b8:59:9f:00:00:02", "GST-IPPERSIST-018": ""} {
+		inv := newGPUs(1)
+		v, g := &inv.VMs[0], &inv.Guests[0]
+		v.Passthrough, v.Devices = []string{portCX5}, []backends.AssignedDevice{{PCI: portCX5, Backing: "fixed"}}
+		g.Interfaces = append(g.Interfaces, backends.Interface{Name: "ens224", MAC: cmp.Or(mac, v.Adapters[0].MAC), MTU: 9000, Persistent: true,
+			Addresses: []string{"192.168.50.10/24"}, Config: "/etc/netplan/60-rdma-setup-" + backends.Slug(backends.WholeHCA) + ".yaml"})
+		p, err := recipe.Build(gpuAnswers(inv), inv, plan.Options{})
+		if name != "" {
+			if r, is := err.(*plan.Refused); !is || !slices.ContainsFunc(r.Refusals, func(x plan.Refusal) bool { return x.Check == name }) {
+				t.Errorf("%v", err)
+			}
+		} else if err != nil {
+			t.Error(err)
+		} else if p.Change(guestID("vm-01", backends.KindModules, "rdma")) == nil || p.Change(guestID("vm-01", backends.KindPort,
+			backends.WholeHCA)) == nil || p.Change(guestID("vm-01", backends.KindAddress, backends.WholeHCA)) != nil {
+			t.Errorf("planned: %v", p.Changes)
 		}
 	}
 }
