@@ -3,19 +3,15 @@
 package ssh
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kevinburke/ssh_config"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -103,147 +99,6 @@ func joinHostPort(host string, port int) string {
 		host = "[" + host + "]"
 	}
 	return host + ":" + strconv.Itoa(port)
-}
-
-// settings are the parsed ssh_config files.
-type settings []*ssh_config.Config
-
-func loadSettings(files []string, warn func(string)) (settings, error) {
-	var s settings
-	for _, name := range files {
-		if _, err := os.Stat(name); os.IsNotExist(err) {
-			continue
-		}
-		in := backends.InputSSHConfig
-		in.Script = !inEtc(name) // OpenSSH does not check the system's file (readconf.c, SSHCONF_CHECKPERM)
-		text, err := in.ReadFile(name)
-		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."),
-				"read the SSH client configuration %s: %w", name, err)
-		}
-		cs, ignored, err := parseSettings(in, string(text), 5)
-		if err != nil && inEtc(name) {
-			continue // a file of the distribution that the library cannot read: it sets algorithms
-		}
-		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run rdma-setup as a user with another SSH configuration.",
-				"read the SSH client configuration %s: %w", name, err)
-		}
-		for _, block := range ignored {
-			if warn != nil && !inEtc(name) {
-				warn(fmt.Sprintf("%q: the block %q is ignored: only \"Match all\" and \"Match host\" are supported", name, block))
-			}
-		}
-		s = append(s, cs...)
-	}
-	return s, nil
-}
-
-func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") }
-
-var (
-	section   = regexp.MustCompile(`(?i)^\s*(host|match)[\s=]+(.*?)\s*(#.*)?$`)
-	evaluated = regexp.MustCompile(`(?i)^(all|host\s+\S+)$`)
-)
-
-// understood returns the text without the Match blocks that the library does not evaluate as ssh_config(5) defines: those with
-// criteria other than "all" or one "host". Line numbers do not change.
-func understood(text string) (kept string, ignored []string) {
-	lines, ignoring := strings.Split(text, "\n"), false
-	for i, line := range lines {
-		if m := section.FindStringSubmatch(line); m != nil {
-			ignoring = strings.EqualFold(m[1], "match") && !evaluated.MatchString(m[2])
-			if ignoring {
-				ignored = append(ignored, "Match "+m[2])
-			}
-		}
-		if ignoring {
-			lines[i] = ""
-		}
-	}
-	return strings.Join(lines, "\n"), ignored
-}
-
-// parseSettings parses a text, and returns the blocks that are ignored. The library reads included files itself, and fails at Match
-// blocks that it does not know, as in Red Hat's 50-redhat.conf. If it fails, the files of an Include before the first block are read
-// as this one is; what stands before the Include comes first, what stands after it last, because the first value of a key counts.
-func parseSettings(in backends.Input, text string, depth int) (s settings, ignored []string, err error) {
-	kept, ignored := understood(text)
-	c, err := ssh_config.DecodeBytes([]byte(kept))
-	before, patterns, after, has := cutInclude(kept)
-	if err == nil || !has || depth == 0 {
-		return settings{c}, ignored, err
-	}
-	texts := []string{before}
-	for _, pattern := range strings.Fields(strings.ReplaceAll(patterns, `"`, " ")) {
-		names, err := filepath.Glob(includePath(pattern, !in.Script))
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, name := range names {
-			part, err := in.ReadFile(name)
-			if err != nil && !os.IsNotExist(err) { // ssh passes over dangling links
-				return nil, nil, err
-			}
-			texts = append(texts, string(part))
-		}
-	}
-	for _, part := range append(texts, after) {
-		more, blocks, err := parseSettings(in, part, depth-1)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, ignored = append(s, more...), append(ignored, blocks...)
-	}
-	return s, ignored, nil
-}
-
-var include = regexp.MustCompile(`(?i)^\s*include[\s=]+(.*?)\s*$`)
-
-// cutInclude cuts a text at its first Include before any Host or Match.
-func cutInclude(text string) (before, patterns, after string, has bool) {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if m := include.FindStringSubmatch(line); m != nil {
-			return strings.Join(lines[:i], "\n"), m[1], strings.Join(lines[i+1:], "\n"), true
-		} else if section.MatchString(line) {
-			break
-		}
-	}
-	return "", "", "", false
-}
-
-// includePath resolves a pattern as ssh_config(5) does: relative paths are below ~/.ssh, and in a system file below /etc/ssh.
-func includePath(pattern string, system bool) string {
-	home, err := os.UserHomeDir()
-	switch {
-	case filepath.IsAbs(pattern) || err != nil && !system:
-		return pattern
-	case system:
-		return filepath.Join("/etc/ssh", pattern)
-	case strings.HasPrefix(pattern, "~/"):
-		return filepath.Join(home, pattern[2:])
-	}
-	return filepath.Join(home, ".ssh", pattern)
-}
-
-func (s settings) get(alias, key string) string {
-	for _, c := range s {
-		if v, err := c.Get(alias, key); err == nil && v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-func (s settings) all(alias, key string) []string {
-	var list []string
-	for _, c := range s {
-		if v, err := c.GetAll(alias, key); err == nil {
-			list = append(list, v...)
-		}
-	}
-	return list
 }
 
 // resolve completes a target from ssh_config and the defaults. direct ignores jump hosts.
