@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"net/netip"
 	"path"
 	"regexp"
@@ -45,7 +46,7 @@ func (f facts) fill(g *backends.Guest, o Options) network {
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
-	g.NetInvalid, g.NetShared = n.invalid(trial(f["tried"])), n.shared
+	g.NetInvalid, g.NetShared = cmp.Or(n.invalid(trial(f["tried"])), n.pending()), n.shared
 	g.NetRivals, _ = n.rivals()
 	g.RouteNumbers = f.routeNumbers(&n)
 	g.RDMA = f.devices(n.interfaces)

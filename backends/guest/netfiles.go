@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -65,30 +66,27 @@ func (f facts) now(n *network) {
 	}
 }
 
-// pending returns a file that decides for a card after a boot and not now, or whose static addresses or DHCP are not those of the card:
-// it was changed since its program has read it. Links without a file now, and interrupted changes of this program, are not compared.
+// pending returns a file that decides for a card after a boot and not now, or whose static addresses the card does not have: it was changed
+// since its program has read it. Not compared are links without a file now, interrupted changes of this program, and DHCP: a lease without
+// end looks like a static address (RFC 2131, 3.3).
 func (n *network) pending() *backends.FileProblem {
 	for i, e := range n.effective {
 		l := n.links[i]
-		at := slices.IndexFunc(l.Now, func(f string) bool {
-			return strings.Contains(f, "/systemd/network/") == (e.Renderer == netconf.Networkd)
-		})
-		if at < 0 || !l.Device || n.master[l.Name] != "" || n.shared != nil {
+		now, id := n.nowOf(e, l)
+		if now == "" || !l.Device || n.master[l.Name] != "" || n.shared != nil || e.Unsure {
 			continue
-		}
-		now, id := l.Now[at], ""
-		if n.system == netconf.Netplan {
-			now, id = netconf.Origin(n.files, now)
 		}
 		_, ours := backends.NetFileOf(now)
 		_, coming := backends.NetFileOf(e.File)
-		gone := !strings.HasPrefix(now, "/run/") && !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == now })
+		// What is in /run, and not netplan's, an initrd has written: no boot finds it there (nm-initrd-generator(8)).
+		initrd := strings.HasPrefix(now, "/run/") && id == ""
+		gone := !initrd && !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == now })
 		why := ""
 		switch {
 		case ours || coming:
 		case e.File == "" && gone:
 			why = "it is in force for " + l.Name + ", and no longer there"
-		case e.File != "" && (e.File != now || id != "" && id != e.ID):
+		case e.File != "" && (e.File != now || id != "" && id != e.ID) && !initrd:
 			why = now + " decides for " + l.Name + " now"
 		case e.File != "" && !e.Unmanaged:
 			why = inactive(e, n.interfaces[i])
@@ -101,22 +99,31 @@ func (n *network) pending() *backends.FileProblem {
 	return nil
 }
 
-// inactive says what a file says and its interface does not have, while it has another address of the family.
-func inactive(e netconf.Effective, i backends.Interface) string {
-	has := func(six bool) bool {
-		return slices.ContainsFunc(i.Addresses, func(a string) bool { return strings.Contains(a, ":") == six })
-	}
-	four := slices.ContainsFunc(e.Addresses, func(a string) bool { return !strings.Contains(a, ":") })
-	for _, a := range e.Addresses {
-		if !slices.Contains(i.Addresses, a) && has(strings.Contains(a, ":")) {
-			return i.Name + " does not have " + a
+// nowOf returns the file that decides for a link now, and netplan's stanza: of several, as with a VPN over the card, that of e.
+func (n *network) nowOf(e netconf.Effective, l netconf.Link) (now, id string) {
+	for _, f := range l.Now {
+		stanza := ""
+		if strings.Contains(f, "/systemd/network/") != (e.Renderer == netconf.Networkd) {
+			continue
+		}
+		if n.system == netconf.Netplan {
+			f, stanza = netconf.Origin(n.files, f)
+		}
+		if now == "" || f == e.File && (stanza == "" || stanza == e.ID) {
+			now, id = f, stanza
 		}
 	}
-	switch {
-	case i.DHCP && !e.DHCP4:
-		return i.Name + " has a lease, and no DHCP there"
-	case e.DHCP4 && !i.DHCP && has(false) && !four:
-		return i.Name + " has no lease, and DHCP there"
+	return now, id
+}
+
+// inactive says which static address a file has and its interface does not, while that has another of the family.
+func inactive(e netconf.Effective, i backends.Interface) string {
+	for _, a := range e.Addresses {
+		p, err := netip.ParsePrefix(a)
+		other := slices.ContainsFunc(i.Addresses, func(o string) bool { return strings.Contains(o, ":") == strings.Contains(a, ":") })
+		if err == nil && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsUnspecified() && other && !slices.Contains(i.Addresses, a) {
+			return i.Name + " does not have " + a
+		}
 	}
 	return ""
 }
@@ -261,13 +268,16 @@ func (n *network) invalid(tried trial) *backends.FileProblem {
 			return problem(err)
 		}
 	}
-	return n.pending()
+	return nil
 }
 
 // A trial is what `netplan generate` says and writes in a scratch directory; see assets/scripts/netplan-try.sh.
 type trial string
 
 func tryScript(add ...string) string { return "(\n" + script("netplan-try.sh", add...) + ")" }
+
+// made reports whether netplan was asked.
+func (t trial) made() bool { return strings.HasPrefix(string(t), "exit ") }
 
 // netplanError matches netplan's place of an error: "/etc/netplan/95-broken.yaml:5:1: Invalid YAML: ...", or the file alone;
 // netplanStanza that of what only its writer finds: "ERROR: any: networkd backend does not support wifi with match:".
@@ -309,9 +319,6 @@ func (g *Guests) try(ctx context.Context, vm string, n *network, f netconf.File,
 		return backends.Errorf(backends.KindRefused, label(vm), p.Remedy, "%s", p)
 	}
 	if n.system != netconf.Netplan {
-		if p := n.invalid(""); p != nil {
-			return refused(p)
-		}
 		return nil
 	}
 	said, err := g.ask(ctx, vm, "try the files with netplan", ssh.Command{Limit: 2 * time.Minute, MaxOutput: 8 << 20,
@@ -320,12 +327,15 @@ func (g *Guests) try(ctx context.Context, vm string, n *network, f netconf.File,
 		return err
 	}
 	s := sections(said)
-	before := trial(s["before"])
-	if p := n.invalid(before); p != nil {
+	before, after := trial(s["before"]), trial(s["after"])
+	if p := cmp.Or(n.invalid(before), n.pending()); p != nil {
 		return refused(p)
 	}
+	if !before.made() || !after.made() {
+		return backends.Errorf(backends.KindTransient, label(vm), "", "the trial of the files with netplan could not be made")
+	}
 	c := candidate{links: n.links, want: want, own: f, files: n.files}
-	if p := c.judge(before, trial(s["after"]), n.shared != nil); p != nil {
+	if p := c.judge(before, after, n.shared != nil); p != nil {
 		return refused(p)
 	}
 	return nil
@@ -387,7 +397,8 @@ func (g *Guests) tryComing(ctx context.Context, c *ssh.Conn, n *network, before 
 	}
 	s := sections(r.Stdout)
 	for i, w := range would {
-		if p := w.judge(before, trial(s["try"+strconv.Itoa(i)]), n.shared != nil); p != nil {
+		after := trial(s["try"+strconv.Itoa(i)])
+		if p := w.judge(before, after, n.shared != nil); p != nil && after.made() {
 			out.NetRivals[w.name] = w.standIn(p)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,11 +49,16 @@ func (p networkScripts) add(files []File, links []Link, a Static) (File, error) 
 // vars are the variables of an ifcfg file.
 type vars map[string]string
 
+// ifcfgComment matches a comment after a value, as a shell reads it.
+var ifcfgComment = regexp.MustCompile(`\s+#.*`)
+
 func shellVars(text string) vars {
 	v := vars{}
 	for line := range strings.SplitSeq(text, "\n") {
 		if k, val, ok := strings.Cut(strings.TrimSpace(line), "="); ok && k[:min(1, len(k))] != "#" {
-			v[k] = strings.Trim(val, `"'`)
+			if v[k] = strings.TrimSpace(ifcfgComment.ReplaceAllString(val, "")); val != "" && strings.Contains(`"'`, val[:1]) {
+				v[k], _, _ = strings.Cut(val[1:], val[:1])
+			}
 		}
 	}
 	return v
@@ -65,8 +71,9 @@ func (v vars) fits(l Link) bool {
 }
 
 func (v vars) says(f File) (e Effective) {
-	e = Effective{File: f.Path, ID: v["NAME"], Renderer: Ifcfg, DHCP4: strings.EqualFold(v["BOOTPROTO"], "dhcp"),
-		DHCP6: strings.EqualFold(v["DHCPV6C"], "yes")}
+	e = Effective{File: f.Path, ID: v["NAME"], Renderer: Ifcfg, DHCP6: strings.EqualFold(v["DHCPV6C"], "yes")}
+	boot := strings.ToLower(v["BOOTPROTO"])
+	e.DHCP4 = boot == "dhcp" || boot == "bootp" // initscripts, ifup-eth
 	for _, key := range []string{"MASTER", "BRIDGE", "TEAM_MASTER"} {
 		e.Master += v[key]
 	}

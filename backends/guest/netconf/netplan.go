@@ -266,7 +266,7 @@ func (p *plans) effective(files, generated []File, links []Link) (all []Effectiv
 	for i := range all {
 		e := &all[i]
 		if m := manager[i]; e.File == "" && p.manager() && m.File != "" {
-			m.LinkFile, m.Name = e.LinkFile, e.Name
+			m.LinkFile, m.Name, m.Unsure = e.LinkFile, e.Name, e.Unsure
 			*e = m
 		}
 		if s := p.stanzaOf(e.File); s != nil {

@@ -91,8 +91,21 @@ func first(files []File, suffix string, dirs []string) []File {
 }
 
 // matches reports whether the [Match] section fits (systemd, src/shared/net-condition.c and src/libsystemd-network/network-internal.c:
-// net_match_config). Host=, Virtualization= and other conditions of the whole system are taken to hold.
-func (u unit) matches(l Link) bool {
+// net_match_config). Host=, Virtualization= and other conditions of the whole system are taken to hold, and Property= not to.
+func (u unit) matches(l Link) bool { return u.mayMatch(l) && len(u.all("Match", "Property")) == 0 }
+
+// evaluated are the keys of [Match] for mayMatch.
+var evaluated = strings.Fields("MACAddress PermanentMACAddress Path Driver Type Kind Name OriginalName SSID BSSID WLANInterfaceType")
+
+// conditional reports whether [Match] has others.
+func (u unit) conditional() bool {
+	return slices.ContainsFunc(u.ini, func(s iniSection) bool {
+		return s.name == "Match" && slices.ContainsFunc(s.settings, func(kv [2]string) bool { return !slices.Contains(evaluated, kv[0]) })
+	})
+}
+
+// mayMatch is matches if all other conditions hold.
+func (u unit) mayMatch(l Link) bool {
 	tests := []struct {
 		key    string
 		fold   bool
@@ -113,7 +126,7 @@ func (u unit) matches(l Link) bool {
 			return false
 		}
 	}
-	for _, key := range []string{"SSID", "BSSID", "WLANInterfaceType", "Property"} {
+	for _, key := range []string{"SSID", "BSSID", "WLANInterfaceType"} {
 		if len(u.all("Match", key)) > 0 {
 			return false
 		}
@@ -161,6 +174,8 @@ func (networkd) Effective(files []File, links []Link) (all []Effective, err erro
 		if at := slices.IndexFunc(networks, func(u unit) bool { return u.matches(l) }); at >= 0 && (l.Device || networks[at].names(l)) {
 			networks[at].says(&e)
 		}
+		first := slices.IndexFunc(networks, func(u unit) bool { return u.mayMatch(l) })
+		e.Unsure = first >= 0 && networks[first].conditional()
 		if at := slices.IndexFunc(names, func(u unit) bool { return u.matches(l) }); at >= 0 && l.Device {
 			e.LinkFile, e.Name = names[at].Path, names[at].get("Link", "Name")
 		}

@@ -133,7 +133,7 @@ func keyfile(f File) (c profile) {
 	s := parseINI(f.Content)
 	hw := func(key string) string { return s.get("ethernet", key) + s.get("802-3-ethernet", key) }
 	c.Effective = Effective{File: f.Path, ID: cmp.Or(s.get("connection", "id"), strings.TrimSuffix(path.Base(f.Path), ".nmconnection")),
-		Renderer: NetworkManager}
+		Renderer: NetworkManager, Unsure: s.get("match", "kernel-command-line") != ""}
 	c.uuid = s.get("connection", "uuid")
 	c.priority, _ = strconv.Atoi(s.get("connection", "autoconnect-priority"))
 	if c.priority < -999 || c.priority > 999 {
@@ -212,6 +212,9 @@ func (e *Effective) ip(s ini, section string) {
 			w := append(strings.Split(kv[1], ","), "", "")
 			switch key := strings.TrimRight(kv[0], "0123456789"); {
 			case key == "addresses", key == "address":
+				if ip, old, is := strings.Cut(kv[1], ";"); is && old != "" && !strings.Contains(old, "/") { // 10.0.0.5;24;10.0.0.1;
+					kv[1] = ip + "/" + strings.TrimRight(strings.Replace(old, ";", ",", 1), ";,")
+				}
 				for a := range strings.SplitSeq(kv[1], ";") {
 					a, gateway, _ := strings.Cut(a, ",")
 					e.address(a)

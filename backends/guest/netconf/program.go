@@ -30,6 +30,7 @@ type Effective struct {
 	ID        string // netplan's stanza, NetworkManager's connection, else the name of the file or of the interface
 	Renderer  System // that does it: differs from the program for netplan
 	Unmanaged bool   // File says that the program must leave the interface alone
+	Unsure    bool   // a file with conditions that are not evaluated here may decide, or may not
 	DHCP4     bool
 	DHCP6     bool
 	Addresses []string
