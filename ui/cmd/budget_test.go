@@ -11,7 +11,7 @@ import (
 // budget is the number of bytes of Go, by part of the tree, that must not be exceeded. The parts outside tests and lab are the
 // product. A ceiling is lowered with what is removed, and raised only for a feature that is worth it.
 var budget = map[string]int64{
-	"product": 3_800_000, "ui": 1_020_000, "wizard": 905_000, "backends": 1_370_000, "checks": 495_000, "assets": 20_000,
+	"product": 3_800_000, "ui": 1_020_000, "wizard": 905_000, "backends": 1_375_000, "checks": 495_000, "assets": 20_000,
 	"lab": 1_440_000, "tests": 2_950_000, "test data": 810_000, // of any kind
 }
 
