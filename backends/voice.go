@@ -194,7 +194,7 @@ func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Dur
 // A Poll is a wait for something that nothing announces.
 type Poll struct {
 	What, Target string
-	Limit        time.Duration // 0: that of the context
+	Limit        time.Duration // 0: that of the context; negative: look has its own, and What says it
 	Every        time.Duration // between two looks
 	Most         time.Duration // longest pause: each is twice as long as the one before; 0: Every
 	Whole        bool          // a look is not cut off by the limit

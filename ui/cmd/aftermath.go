@@ -56,7 +56,9 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	if ctx.Err() != nil {
 		return before
 	}
-	labelled(a, inv, f.options(), found)
+	if len(f.limit) == 0 {
+		labelled(ctx, facts, f.options(), found)
+	}
 	return aftermath{findings: found}
 }
 

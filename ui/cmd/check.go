@@ -160,7 +160,7 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
-	u.label(ctx, c.report.Checks)
+	u.label(ctx, c)
 	if err := f.show(e, c); err != nil {
 		return err
 	}

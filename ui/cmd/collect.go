@@ -214,7 +214,9 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 		Command: report.Check, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory),
 		Unconfigured: len(sel.Only) == 0 && checks.Untouched(a, facts.Inventory), Ports: checks.PortsOf(a, facts.Inventory),
 	}}
-	labelled(a, facts.Inventory, plan.Options{}, found)
+	if !sel.Quick {
+		labelled(ctx, facts, plan.Options{Skip: sel.Skip}, found)
+	}
 	c.report.SetChecks(found)
 	if facts.Baseline != nil {
 		c.baseline = &bundle.Baseline{Made: b.Kept}

@@ -13,7 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
@@ -67,7 +66,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err != nil {
 		return f.ended(ctx, e, cmd, err)
 	}
-	u.label(ctx, after.report.Checks)
+	u.label(ctx, after)
 	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks}, nil, runErr)
 	if err != nil {
 		return err
@@ -98,6 +97,7 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 	f.skip, f.only = f.sel.Skip, nil
 	p, err := makePlan(ctx, u.s, u.a, f.planFlags)
 	if err != nil {
+		report.Label(nil, c.report.Checks)
 		return nil, err
 	}
 	var left []checks.Finding
@@ -111,34 +111,45 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 	return p, p.plan.Narrow(f.only)
 }
 
-// label leaves the fix "automatic" to the findings that a plan for this site would change.
-func (u *checkup) label(ctx context.Context, found []checks.Finding) {
-	if !slices.ContainsFunc(found, report.AutomaticFix) {
-		return
+// label leaves the fix "automatic" to the findings that a plan for this site would change. A plan needs the details of all hosts: if
+// they were not read, the labels stay those of the rows.
+func (u *checkup) label(ctx context.Context, c *checked) {
+	switch f := u.flags; {
+	case f.file == "":
+		report.Label(nil, c.report.Checks) // a plan needs answers
+	case !f.sel.Quick && len(f.limit) == 0:
+		opts := f.options()
+		opts.Skip = f.sel.Skip
+		labelled(ctx, u.facts, opts, c.report.Checks)
 	}
-	if u.flags.file == "" {
-		report.Label(nil, found) // a plan needs answers
-		return
-	}
-	a, inv := limited(u.a, u.facts.Inventory, u.flags.limit)
-	if !u.flags.sel.Quick {
-		u.s.AskForPlan(ctx, a, inv)
-	}
-	labelled(a, inv, u.flags.options(), found)
 }
 
 // labelled does so with facts that were read.
-func labelled(a *answers.Answers, inv *backends.Inventory, opts plan.Options, found []checks.Finding) {
-	if !slices.ContainsFunc(found, report.AutomaticFix) {
-		return
-	}
-	before := map[string]bool{} // rows that must not fail before a run
-	for _, c := range catalogue.Checks() {
-		before[c.ID] = c.Preflight && !slices.Contains(opts.Skip, c.ID)
-	}
-	p, err := recipe.Build(a, inv, opts)
-	if refusal(err, slices.DeleteFunc(slices.Clone(found), func(f checks.Finding) bool { return !before[f.ID] })) != nil {
+func labelled(ctx context.Context, facts *checks.Facts, opts plan.Options, found []checks.Finding) {
+	before := *facts
+	before.Before = true
+	must := catalogue.Run(ctx, &before, checks.Selection{Uses: facts.Answers.Uses(), Preflight: true, Skip: opts.Skip})
+	p, err := recipe.Build(facts.Answers, assumed(facts.Inventory), opts)
+	switch {
+	case refusal(nil, must) == nil && err != nil && len(facts.Answers.HostPackages()) > 0:
+		return // a check does not read what is in packages for hosts: whether the plan is refused is not known
+	case refusal(err, must) != nil:
 		p = nil
 	}
 	report.Label(p, found)
+}
+
+// assumed is the inventory with what a check does not read from hosts, which only says how a change is made: nothing is staged for the next
+// boot.
+func assumed(inv *backends.Inventory) *backends.Inventory {
+	out := *inv
+	out.Hosts = slices.Clone(inv.Hosts)
+	for i := range out.Hosts {
+		if sys := out.Hosts[i].System; sys != nil && sys.NextVIBs.State == "" {
+			few := *sys
+			few.NextVIBs.State = backends.FactAbsent
+			out.Hosts[i].System = &few
+		}
+	}
+	return &out
 }

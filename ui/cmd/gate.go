@@ -46,8 +46,8 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 // waves happens once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
-	wait := backends.Poll{What: "wait until nothing speaks against it", Target: w.Next[0].Name, Limit: g.s.Env.Wait(g.limit),
-		Every: time.Second / 4, Most: gateLook}
+	wait := backends.Poll{What: "wait until nothing speaks against it, each cause for at most " + g.limit.String(), Target: w.Next[0].Name,
+		Limit: -1, Every: time.Second / 4, Most: gateLook}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		held, err := g.holds(ctx, w)
 		if err != nil || len(held) == 0 {

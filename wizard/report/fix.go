@@ -46,7 +46,7 @@ func Label(p *plan.Plan, found []checks.Finding) {
 	}
 	fixing := fixers(p)
 	for i, f := range found {
-		if AutomaticFix(f) && len(fixing(f)) == 0 {
+		if f.Fix == string(checks.Automatic) && (f.Status == checks.Fail || f.Status == checks.Warn) && len(fixing(f)) == 0 {
 			found[i].Fix = string(checks.Manual)
 		}
 	}

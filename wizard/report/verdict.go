@@ -304,7 +304,7 @@ func (d decision) works() (Name, string) {
 		return Broken, "RDMA works, with warnings for " + plural(max(n.doubtful, 1), "measurement")
 	case n.doubtful > 0:
 		return WithWarnings, "RDMA works, with warnings for " + plural(n.doubtful, "measurement") + d.alsoWarned()
-	case n.rows[checks.Unknown] > 0 && n.rate+n.time+n.instead == 0: // nothing says that it works
+	case d.unread():
 		return NotMeasured, met + d.alsoWarned() + r.lastMeasured(met)
 	case n.rows[checks.Warn]+n.rows[checks.Unknown] > 0:
 		return WithWarnings, met + d.alsoWarned() + r.lastMeasured(met)
@@ -317,6 +317,9 @@ func (d decision) works() (Name, string) {
 	}
 	return Unknown, "Nothing was checked or measured"
 }
+
+// unread reports whether rows were not read and nothing was measured that says that it works.
+func (d decision) unread() bool { return d.n.rows[checks.Unknown] > 0 && d.n.rate+d.n.time+d.n.instead == 0 }
 
 // nothingBroken is the headline of checks without a failure and without a measurement.
 const nothingBroken = "Nothing broken"
@@ -361,6 +364,13 @@ func (d decision) alsoWarned() string {
 // first returns the finding to look at first; nil if there is no problem. It also knows rows that are not in the catalogue.
 func (d decision) first() *checks.Finding {
 	first := catalogue.FirstBroken(d.r.Checks)
+	if first != nil && first.Status == checks.Warn && d.unread() { // the cause of what was not read comes before any other warning
+		for _, r := range catalogue.Roots(d.r.Checks) {
+			if slices.ContainsFunc(append(r.Follows, r.Finding), func(f *checks.Finding) bool { return f.State() == checks.Unknown }) {
+				return r.Finding
+			}
+		}
+	}
 	for i, f := range d.r.Checks {
 		if w := f.State().Weight(); w > 0 && (first == nil || w > first.Status.Weight() && w == checks.Fail.Weight()) {
 			first = &d.r.Checks[i]

@@ -73,14 +73,6 @@ func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends
 	s.ask(ctx, a, inv, what)
 }
 
-// AskForPlan reads from hosts what a plan needs beyond the full check.
-func (s *Session) AskForPlan(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
-	read := checkAsks(a, inv)
-	if more := slices.DeleteFunc(planAsks(a), func(q system.Question) bool { return slices.Contains(read, q) }); len(more) > 0 {
-		s.ask(ctx, a, inv, more)
-	}
-}
-
 // Reachable returns the selected hosts that vCenter is connected to.
 func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	var out []*backends.Host

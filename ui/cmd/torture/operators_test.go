@@ -163,9 +163,9 @@ func onlyModules(start, end map[string]string) bool {
 	return maps.Equal(start, end)
 }
 
-// lostItsGuest reports whether a run failed because another run shut down the VM of a guest: the connection is lost, or the guest has
-// restarted, and once the VM is on again, it is not known who shut it down. Each operation that failed for this reason must have run
-// while the other run had the VM out of service.
+// lostItsGuest reports whether a run failed because another run shut down the VM of a guest, or restarted the guest: the connection is
+// lost, or the guest has restarted, and once the VM is on again, it is not known who shut it down. Each operation that failed for this
+// reason must have run while the other run had the VM out of service, or restarted the guest.
 func lostItsGuest(t *testing.T, failed, other said) bool {
 	t.Helper()
 	type event struct {
@@ -196,9 +196,12 @@ func lostItsGuest(t *testing.T, failed, other said) bool {
 		}
 		vm, guest := strings.CutPrefix(e.Target, "guest/")
 		began := find(own, "started", e.Node)
-		shut, on := find(others, "started", "open vm/"+vm+"/vm-power"), find(others, "done", "vm/"+vm+"/vm-power")
+		away := func(from, to string) bool {
+			shut, on := find(others, "started", from), find(others, "done", to)
+			return !shut.IsZero() && !shut.After(e.Time) && (on.IsZero() || !on.Before(began))
+		}
 		gone := strings.Contains(e.Error, "the connection was lost") || strings.Contains(e.Error, "it has restarted during this step")
-		if !guest || !gone || shut.IsZero() || shut.After(e.Time) || !on.IsZero() && on.Before(began) {
+		if !guest || !gone || !away("open vm/"+vm+"/vm-power", "vm/"+vm+"/vm-power") && !away("guest/"+vm+"/restart", "guest/"+vm+"/restart") {
 			return false
 		}
 		lost++
