@@ -199,7 +199,7 @@ func fixedKeys() []Key {
 		{Path: "esxi.user", Doc: "account", Default: "root"},
 		{Path: "esxi.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
 		{Path: "esxi.addresses",
-			Doc: "{host: address[:port]} for hosts whose name in vCenter cannot be resolved; also needed to save their configuration before a run"},
+			Doc: "{host: address[:port]} for hosts whose name in vCenter cannot be resolved"},
 		{Path: "esxi.addresses{}", Doc: "address[:port]", Hint: "write 10.0.0.1, 10.0.0.1:22 or [fd00::1]:22"},
 
 		{Path: "vms", Doc: "Each VM, for example {name: vm-01, ip: 192.168.50.11/24, guest: {user: ubuntu}}: name or inventory path, " +

@@ -127,7 +127,8 @@ func (b *builder) powerCanary(off map[string]bool) {
 }
 
 // proveBoot makes the guest of the first VM that the run powers off and whose network it sets up restart once: no other guest's network
-// is set up, and no VM of rest is powered off, before it has come back. Alone is the VM for which rest waits.
+// is set up, no VM of rest is powered off, and no host that waits for the VM reboots, before it has come back. Alone is the VM for which
+// rest waits.
 func (b *builder) proveBoot(alone string, rest []string, changes map[string][]string, shared map[string]bool) {
 	if !b.Answers.Run.Power.CanaryReboot || b.Options.Boots.Proven {
 		return
@@ -174,7 +175,13 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 			of.After, others = append(of.After, c.ID()), "; the network of other guests is set up after that"
 		}
 	}
-	if b.Add(c); !shared[cycle] {
+	b.Add(c)
+	for id, br := range b.Brackets {
+		if shared[cycle] && id != cycle && slices.Contains(br.After, cycle) { // other hosts, and the VMs on them
+			br.After = append(br.After, c.ID())
+		}
+	}
+	if !shared[cycle] {
 		for _, id := range rest {
 			if id != cycle {
 				b.Brackets[id].After = append(b.Brackets[id].After, c.ID())

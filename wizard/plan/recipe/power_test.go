@@ -196,6 +196,12 @@ func TestRestartOfTheFirstGuest(t *testing.T) {
 				}
 				return
 			}
+			for _, b := range p.Brackets { // whatever waits for the VM waits for its restart
+				waits := slices.ContainsFunc(b.After, func(id string) bool { return id == "vm/"+test.want+"/vm-power" })
+				if waits && !slices.Contains(b.After, restarts[0].ID()) {
+					t.Errorf("%s does not wait for the restart", b.ID())
+				}
+			}
 			for _, c := range p.Changes {
 				own := c.Target.Name == test.want && (c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest) &&
 					c.Kind != backends.KindRestart

