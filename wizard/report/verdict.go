@@ -319,7 +319,9 @@ func (d decision) works() (Name, string) {
 }
 
 // unread reports whether rows were not read and nothing was measured that says that it works.
-func (d decision) unread() bool { return d.n.rows[checks.Unknown] > 0 && d.n.rate+d.n.time+d.n.instead == 0 }
+func (d decision) unread() bool {
+	return d.n.rows[checks.Unknown] > 0 && d.n.rate+d.n.time+d.n.instead == 0
+}
 
 // nothingBroken is the headline of checks without a failure and without a measurement.
 const nothingBroken = "Nothing broken"
