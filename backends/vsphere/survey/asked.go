@@ -40,7 +40,7 @@ func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place
 			_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})
 		}
 		if err != nil {
-			h.host.Stale = wire.Text(err)
+			h.host.Stale, h.host.Silent = wire.Text(err), ctx.Err() == context.DeadlineExceeded
 			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "firewall and services as they are now",
 				Why: "vCenter's copy may be minutes old: " + h.host.Stale}
 		}

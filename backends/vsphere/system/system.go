@@ -58,8 +58,11 @@ type Options struct {
 	VMKNic   func(host string) string // the vmknic that pings its peers
 }
 
+// again is the limit for a host that was silent when the inventory was read.
+const again = time.Second
+
 // Survey reads facts that no property contains into the System of the hosts. Facts that were read before are not read again. Each
-// fact that could not be read has the reason.
+// fact that could not be read has the reason. A host that was silent a moment ago does not cost its limit a second time.
 func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
@@ -71,7 +74,11 @@ func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) 
 		h.System = cmp.Or(h.System, &backends.HostSystem{})
 	}
 	backends.InParallel(slices.All(hosts), o.Parallel, func(i int, h *backends.Host) {
-		limited, cancel := context.WithTimeout(ctx, o.Limit)
+		limit := o.Limit
+		if h.Silent {
+			limit = min(limit, again)
+		}
+		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		a := &asking{System: s, host: h, sys: h.System, o: o, peers: neighbours(hosts, i)}
 		a.all(limited)
