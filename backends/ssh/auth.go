@@ -30,7 +30,7 @@ type login struct {
 	tried    []string // for display
 	password bool     // a password was sent to the server, or withheld because it was refused before
 	given    string   // the last password sent
-	spent    bool     // no method is left
+	spent    error    // why no password is left; nil: one may be
 	asked    bool     // an earlier answer came too late and was requested again, so it is known now
 	late     bool     // a person took so long to answer that the server may have disconnected: nothing was sent
 	locked   bool     // a key that the server accepts could not be decrypted
@@ -115,8 +115,11 @@ func (l *login) askPassword() (string, error) {
 	if l.given != "" {
 		l.pool.refuse(l.target, l.endpoint, l.given)
 	}
-	if l.spent || l.late {
-		return "", errors.New("the password was rejected")
+	switch {
+	case l.spent != nil:
+		return "", l.spent
+	case l.late:
+		return "", errLate
 	}
 	var answer string
 	var err error
@@ -129,18 +132,18 @@ func (l *login) askPassword() (string, error) {
 		if !l.password {
 			l.tried = append(l.tried, "the password that was rejected before (not sent again)")
 		}
-		l.password, l.spent = true, true
-		return "", errors.New("the password was rejected before")
+		l.password, l.spent = true, errors.New("the password was rejected before")
+		return "", l.spent
 	}
 	if backends.KindOf(err) == backends.KindInterrupted {
 		l.refused = err
 	}
 	switch {
 	case err != nil:
-		l.spent = true
+		l.spent = err
 	case !l.asked && time.Since(began) > l.pool.config.DialTimeout:
 		l.late = true
-		return "", errors.New("the answer came too late")
+		return "", errLate
 	default:
 		if !l.password {
 			l.tried = append(l.tried, "password")
@@ -167,7 +170,7 @@ func (l *login) interact(_, _ string, questions []string, echos []bool) ([]strin
 // explain describes a refused login; other errors are returned unchanged.
 func (l *login) explain(err error) error {
 	text := err.Error()
-	refused := l.password || l.locked || errors.Is(err, errNoPassword) ||
+	refused := l.password || l.locked || l.spent == errNoPassword ||
 		strings.Contains(text, "unable to authenticate") || strings.Contains(text, "authentication failures")
 	if !refused || hungUp(err) {
 		return err
@@ -175,11 +178,19 @@ func (l *login) explain(err error) error {
 	if l.given != "" {
 		l.pool.refuse(l.target, l.endpoint, l.given)
 	}
-	tried := "nothing to try"
+	tried := "neither a key nor a password was given"
 	if len(l.tried) > 0 {
 		tried = "tried " + strings.Join(l.tried, ", ")
+		if l.spent == errNoPassword {
+			tried += "; no password was given"
+		}
 	}
-	hint := "Check the user name and that one of the keys is in authorized_keys on the server, or provide the password."
+	user, password := "", ""
+	if from, told := l.pool.config.Sources[l.target.Class]; told {
+		user, password = " ("+from.User+")", " ("+from.Password+")"
+	}
+	hint := "Use a key that is in authorized_keys on the server (--ssh-key, RDMA_SETUP_SSH_KEY or the SSH agent), or provide the password" +
+		password + ". Check the user name" + user + "."
 	switch {
 	case strings.Contains(text, "authentication failures"):
 		hint = "The agent offers more keys than the server accepts. Select the right one with --ssh-key."
@@ -188,8 +199,12 @@ func (l *login) explain(err error) error {
 	case l.password:
 		hint = "Check the user name and the password, and PasswordAuthentication in the server's sshd_config."
 	}
+	who := l.endpoint.user
+	if l.target.User+l.pool.settings.get(l.target.Host, "User")+l.pool.config.User == "" {
+		who += " (this machine's user, because none is named)"
+	}
 	return backends.Errorf(backends.KindAuth, l.target.String(), hint, "user %s %w at %s: %s",
-		l.endpoint.user, ErrLogin, l.endpoint.address(), tried)
+		who, ErrLogin, l.endpoint.address(), tried)
 }
 
 // A keyring caches private keys.

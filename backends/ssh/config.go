@@ -28,6 +28,7 @@ type Config struct {
 	Passphrase func(ctx context.Context, keyFile string) (string, error)
 	// Password is called if no key was accepted; an empty answer means no password.
 	Password func(ctx context.Context, t Target) (string, error)
+	Sources  map[string]Source // by class of target, for hints
 	// SudoPassword is called if sudo requires one; an empty answer means no password.
 	SudoPassword func(ctx context.Context, t Target) (string, error)
 
@@ -54,6 +55,9 @@ type Config struct {
 	Connections    int           // open connections that no command uses; more are closed, and opened again when needed; 0: no limit
 	CommandLimit   time.Duration // for a command whose own Limit is longer or zero; 0: its own
 }
+
+// A Source says where an operator names the user and gives the password.
+type Source struct{ User, Password string }
 
 func (c *Config) limitOf(cmd Command) time.Duration {
 	if c.CommandLimit > 0 && (cmd.Limit <= 0 || cmd.Limit > c.CommandLimit) {

@@ -134,6 +134,13 @@ func (s *server) serve(c net.Conn) {
 			}
 			return nil, nil
 		}
+		conf.KeyboardInteractiveCallback = func(m xssh.ConnMetadata, ask xssh.KeyboardInteractiveChallenge) (*xssh.Permissions, error) {
+			a, err := ask("", "", []string{"Password: "}, []bool{false})
+			if err != nil {
+				return nil, err
+			}
+			return conf.PasswordCallback(m, []byte(a[0]))
+		}
 	}
 	conf.PublicKeyCallback = func(_ xssh.ConnMetadata, k xssh.PublicKey) (*xssh.Permissions, error) {
 		s.mu.Lock()

@@ -157,7 +157,8 @@ func TestLogin(t *testing.T) {
 		{"wrong password", func(c *ssh.Config) {
 			c.Password = func(context.Context, ssh.Target) (string, error) { return "guess", nil }
 		}, "tried password"},
-		{"nothing", func(*ssh.Config) {}, "nothing to try"},
+		{"nothing", func(c *ssh.Config) { c.Password = func(context.Context, ssh.Target) (string, error) { return "", nil } },
+			"neither a key nor a password was given"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := startServer(t, func(s *server) { s.key = signer.PublicKey() })

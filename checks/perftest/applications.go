@@ -161,7 +161,8 @@ func (r *Runner) prepare(ctx context.Context, t *team, app Application) error {
 	}
 	for i, n := range t.nodes {
 		if n.Device == "" {
-			return fmt.Errorf("no RDMA device with an active port in %s", n.VM)
+			why, hint := n.noDevice()
+			return hinted{errors.New(why), hint}
 		}
 		out, err := r.Shell.Exec(ctx, n.VM, n.command(scriptLine("mpi-prepare.sh", t.dir, source)))
 		if err == nil && out.Exit != 0 {

@@ -98,7 +98,7 @@ func (r *Runner) cross(ctx context.Context, p CrossPair) Measurement {
 	m := r.blank(p.Pair, CrossRail)
 	m.Expected, m.Verdict = p.Expect, VerdictUnknown
 	if p.Client.Device == "" || p.Server.Device == "" {
-		m.Error = "no RDMA device with an active port in " + missingDevice(p.Pair)
+		m.Error, m.Hint = p.missingDevice().noDevice()
 		return m
 	}
 	line := fmt.Sprintf("set -- %s %d %s %s\n", quote(p.Client.Device), p.Client.GID, quote(p.Server.IP), quote(p.Server.MAC)) +

@@ -242,8 +242,8 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	m := r.blank(p, test)
 	fabric := p.fabric()
 	if p.Client.Device == "" || p.Server.Device == "" {
-		m.Verdict, m.Error = VerdictFail, "no RDMA device with an active port in "+missingDevice(p)
-		m.Hint = "see the checks of the guest: driver, port state, address"
+		m.Verdict = VerdictFail
+		m.Error, m.Hint = p.missingDevice().noDevice()
 		return m, fabric
 	}
 	moved := r.moving(ctx, p)
@@ -316,11 +316,20 @@ func (r *Runner) rejudge(all []Measurement, ways []Fabric) {
 	}
 }
 
-func missingDevice(p Pair) string {
+// missingDevice returns the node without a device.
+func (p Pair) missingDevice() Node {
 	if p.Client.Device == "" {
-		return p.Client.VM
+		return p.Client
 	}
-	return p.Server.VM
+	return p.Server
+}
+
+// noDevice says why nothing can be measured with a node, and what to do.
+func (n Node) noDevice() (why, hint string) {
+	if n.Unread != "" {
+		return n.Unread, n.Remedy
+	}
+	return "no RDMA device with an active port in " + n.VM, "see the checks of the guest: driver, port state, address"
 }
 
 func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {

@@ -37,6 +37,8 @@ type Node struct {
 	Card       string // PCI address of the first function of the card, which is common to its ports; "" unknown
 	PCIeSwitch string // PCI address of the PCIe switch above the card; "" none, or unknown
 
+	Unread, Remedy string // why its guest could not be read, and what to do
+
 	NoHCA bool // the host has no RDMA card, which pvrdma.allow_no_hca allows; without a Port it has no uplink either
 
 	PFC *int // bit mask of priorities with PFC on the host port; nil: not read

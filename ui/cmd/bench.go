@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -124,6 +125,9 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		return &report.Report{Unconfigured: true}, backends.Errorf(backends.KindRefused, "", "set it up first: rdma-setup apply -f "+f.file,
 			"RDMA is not set up: no VM has an RDMA adapter")
 	}
+	if err := noGuestRead(inv); err != nil {
+		return nil, err
+	}
 	r := &runner{env: e, s: s, yes: o.yes}
 	if len(loads) > 0 && !o.yes && !e.Terminal() {
 		if !s.Simulated() {
@@ -168,6 +172,21 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	}
 	rep.SetChecks(found)
 	return rep, err
+}
+
+// noGuestRead is the refusal to measure where no guest of the inventory could be read.
+func noGuestRead(inv *backends.Inventory) error {
+	var r plan.Refused
+	for i := range inv.Guests {
+		if inv.Guests[i].Error == "" {
+			return nil
+		}
+		r.Refusals = append(r.Refusals, plan.UnreadGuest(&inv.Guests[i]))
+	}
+	if len(r.Refusals) == 0 {
+		return nil
+	}
+	return &r
 }
 
 // imageKnowsPVRDMA refuses to measure with an image whose libraries do not support PVRDMA.

@@ -157,3 +157,16 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 		}
 	}
 }
+
+// TestBenchWithoutALogin names the cause where neither a key nor a password is given, as plan does.
+func TestBenchWithoutALogin(t *testing.T) {
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
+	delete(b.env, "RDMA_SETUP_SSH_KEY")
+	delete(b.env, "RDMA_SETUP_GUEST_PASSWORD")
+	for _, command := range []string{"plan", "bench"} {
+		code, _, errs := b.run(command, "-f", "ANSWERS")
+		if code != 4 || !strings.Contains(errs, "neither a key nor a password was given") || !strings.Contains(errs, "RDMA_SETUP_GUEST_PASSWORD") {
+			t.Errorf("%s: exit %d\n%s", command, code, errs)
+		}
+	}
+}

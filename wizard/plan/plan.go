@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -140,6 +141,13 @@ type Refusal struct {
 }
 
 func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }
+
+// UnreadGuest is the refusal of a guest that runs and could not be read.
+func UnreadGuest(g *backends.Guest) Refusal {
+	return Refusal{Target: backends.GuestRef(g.VM), Kind: g.ErrKind,
+		Why:    "the guest is running but cannot be read: " + strings.TrimPrefix(g.Error, "guest "+g.VM+": "),
+		Remedy: cmp.Or(g.Hint, "check address, port, user and key under vms of the answers")}
+}
 
 // Refused is the error of an inventory that does not allow the requested state. Nothing was written.
 type Refused struct{ Refusals []Refusal }

@@ -46,6 +46,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 		g := inv.Guest(vm.Name)
 		cardNode(host, vm, g, networks[0].PortGroup, &n)
 		if g != nil {
+			n.Unread, n.Remedy = g.Error, g.Hint
 			n.Version = g.Tests()
 			if g.OwnTests != "" {
 				n.Dir = backends.PerftestPrefix(backends.BuildSamePerftest) + "/bin"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,9 @@ func (s *Session) reachGuests() error {
 		cfg.Keys = []string{s.Set.SSHKey}
 	} else if home != "" {
 		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
-			cfg.Keys = append(cfg.Keys, filepath.Join(home, ".ssh", name))
+			if _, err := os.Stat(filepath.Join(home, ".ssh", name)); err == nil {
+				cfg.Keys = append(cfg.Keys, filepath.Join(home, ".ssh", name))
+			}
 		}
 	}
 	if s.Set.KnownHosts != "" {
@@ -51,6 +54,10 @@ func (s *Session) reachGuests() error {
 	}
 	if s.Set.Jump != "" {
 		cfg.Jump = strings.Split(s.Set.Jump, ",")
+	}
+	cfg.Sources = map[string]ssh.Source{
+		"guest": {User: "vms[].guest.user, --ssh-user", Password: "RDMA_SETUP_GUEST_PASSWORD, --guest-password-command"},
+		"esxi":  {User: "esxi.user", Password: "RDMA_SETUP_ESXI_PASSWORD, --esxi-password-command, --esxi-passwords"},
 	}
 	cfg.Password = func(ctx context.Context, t ssh.Target) (string, error) {
 		switch t.Class {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -55,10 +54,7 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.On() && v.Guest != nil && v.Guest.Error != "" {
-		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"),
-			"the guest is running but cannot be read: %s",
-			strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
-		d.Refusals[len(d.Refusals)-1].Kind = v.Guest.ErrKind
+		d.Refusals = append(d.Refusals, plan.UnreadGuest(v.Guest))
 		return
 	}
 	if g.asked && !g.usable() {
