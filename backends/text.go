@@ -10,6 +10,9 @@ import (
 // Clean makes untrusted text safe for a terminal: control characters, escapes, direction marks, zero-width characters and invalid
 // UTF-8 become question marks; line breaks and tabs become blanks.
 func Clean(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
@@ -21,22 +24,12 @@ func Clean(s string) string {
 	}, s)
 }
 
-// CleanLines does the same to a document and keeps its line breaks and tabs.
-func CleanLines(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case Unsafe(r):
-			return '?'
-		}
-		return r
-	}, s)
-}
-
 // Unsafe reports whether a character may act on a terminal or a reader: a control character, an escape, a direction mark, a
 // character without width, or a byte that is not UTF-8.
 func Unsafe(r rune) bool {
+	if r <= '~' {
+		return r < ' '
+	}
 	return r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 }
 

@@ -32,7 +32,7 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 				out.line("        %s", e)
 			}
 			if f.Remedy != "" && status != checks.Unknown {
-				out.line("        remedy: %s", backends.Clean(f.Remedy))
+				out.line("        remedy: %s", f.Remedy)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 			each = " each"
 		}
 		out.line("%-7s %d checks%s  %s", "UNKNOWN", u.checks, each, Names(guests))
-		out.line("        %s", backends.Clean(u.reason))
+		out.line("        %s", u.reason)
 		out.line("        -o json lists each of them")
 	}
 	if folded > 0 {
@@ -140,9 +140,9 @@ func Chain(w io.Writer, links []checks.Link, first *checks.Finding) error {
 	}
 	out.line("chain   %s", strings.Join(said, " > "))
 	if f := first; f != nil {
-		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, backends.Clean(f.Target.Name), backends.Clean(f.Evidence))
+		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, f.Target.Name, f.Evidence)
 		if f.Remedy != "" && f.Status != checks.Unknown {
-			out.line("        remedy: %s", backends.Clean(f.Remedy))
+			out.line("        remedy: %s", f.Remedy)
 		}
 	}
 	return out.err
@@ -226,14 +226,14 @@ func (g Group) Evidence() []string {
 		by.Add(f.Evidence, f.Target.Name)
 	}
 	if len(by.Keys) == 1 {
-		return []string{backends.Clean(by.Keys[0])}
+		return []string{by.Keys[0]}
 	}
 	var lines []string
 	for e, names := range by.All() {
 		if more := len(by.Keys) - len(lines); len(lines) == keepEvidence-1 && more > 1 {
 			return append(lines, fmt.Sprintf("and %d more, each with different evidence", more))
 		}
-		lines = append(lines, Names(names)+": "+backends.Clean(e))
+		lines = append(lines, Names(names)+": "+e)
 	}
 	return lines
 }
@@ -259,10 +259,10 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 		if who := Listed(Mapped(c.Targets, func(t backends.Ref) string { return t.Name })); who != "" {
 			what = who + ": " + what
 		}
-		out = append(out, Cause{What: backends.Clean(cmp.Or(what, "the run ended")), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy),
+		out = append(out, Cause{What: cmp.Or(what, "the run ended"), Err: c.Err, Remedy: c.Remedy,
 			Follow: c.Follow()})
 	}
-	return out, max(0, len(all)-keepCauses)
+	return backends.Shown(out), max(0, len(all)-keepCauses)
 }
 
 // LeftBehind formats the state that an unfinished run has left behind, and the next step; "" for nil.
@@ -282,7 +282,7 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	if l.Nothing() {
 		out = append(out, "no VM off, no host in maintenance mode, no SSH service on")
 	}
-	return out, backends.Clean(l.Continue)
+	return backends.Shown(out), backends.Clean(l.Continue)
 }
 
 // Listed joins names in their natural order, preceded by their number if there are more than a few.

@@ -98,7 +98,7 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	if p.Stages > 0 {
 		total += "; some values are read during the run"
 	}
-	return append(out, total)
+	return backends.Shown(append(out, total))
 }
 
 // irreversible lists the changes that cannot be undone, each once with its targets.
@@ -116,7 +116,7 @@ func irreversible(p *plan.Plan) string {
 func onTargets(who Gathered[string, string]) string {
 	var parts []string
 	for what, names := range who.All() {
-		parts = append(parts, backends.Clean(what)+" on "+Listed(names))
+		parts = append(parts, what+" on "+Listed(names))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -176,7 +176,7 @@ func LoadLine(p perftest.LoadPlan) string {
 // LoadRound reports the start of a round of a load with the estimated remaining time, or the result of the round.
 func LoadRound(p perftest.Progress) string {
 	if p.Flows == nil {
-		return fmt.Sprintf("loading %d/%d  %s: about %s left", p.Round, p.Rounds, backends.Clean(p.Flowing()), About(p.Left))
+		return backends.Clean(fmt.Sprintf("loading %d/%d  %s: about %s left", p.Round, p.Rounds, p.Flowing(), About(p.Left)))
 	}
 	sum, bad, apart := 0.0, 0, ""
 	for _, m := range p.Flows {
@@ -188,7 +188,7 @@ func LoadRound(p perftest.Progress) string {
 			bad++
 		}
 	}
-	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed%s", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad, apart)
+	return backends.Clean(fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed%s", p.Round, p.Rounds, p.Flowing(), sum, bad, apart))
 }
 
 // volume formats a number of bytes, rounded for an estimate.

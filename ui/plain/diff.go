@@ -14,7 +14,6 @@ import (
 // Diff prints how a plan differs from the plan in a file: added, removed and changed settings, and the cost of both.
 func Diff(w io.Writer, file string, before, after *plan.Plan) error {
 	out, d := &writer{w: w}, plan.Compare(before, after)
-	file = backends.Clean(file)
 	switch {
 	case before.Hash() == after.Hash():
 		out.line("no difference: the plan is the same as that of %s", file)
@@ -66,9 +65,9 @@ func changed(out *writer, all []plan.Changed) {
 	for k, changes := range by.All() {
 		e := &entry{changes}
 		out.line("  %s", (&section{kind: k.of, targets: e.names()}).heading())
-		out.line("    ~ %s", backends.Clean(e.title()))
+		out.line("    ~ %s", e.title())
 		for line := range strings.SplitSeq(k.lines, "\n") {
-			out.line("        %s", backends.Clean(line))
+			out.line("        %s", line)
 		}
 	}
 }
@@ -122,7 +121,8 @@ func interruptions(out *writer, word string, list []plan.Bracket) {
 func LineDiff(a, b string) string {
 	x, y := strings.Split(strings.TrimRight(a, "\n"), "\n"), strings.Split(strings.TrimRight(b, "\n"), "\n")
 	if len(x)*len(y) > 4<<20 {
-		return cleaned("- ", x) + "\n" + cleaned("+ ", y) // too long to compare
+		x, y = Mapped(x, func(l string) string { return "- " + l }), Mapped(y, func(l string) string { return "+ " + l })
+		return strings.Join(backends.Shown(append(x, y...)), "\n") // too long to compare
 	}
 	// same[i][j] is the number of lines that x[i:] and y[j:] have in common, in order.
 	same := make([][]int, len(x)+1)
@@ -154,16 +154,5 @@ func LineDiff(a, b string) string {
 			j++
 		}
 	}
-	return cleaned("", out)
-}
-
-func cleaned(sign string, lines []string) string {
-	var b strings.Builder
-	for i, l := range lines {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(sign + backends.Clean(l))
-	}
-	return b.String()
+	return strings.Join(backends.Shown(out), "\n")
 }

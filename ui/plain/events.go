@@ -15,45 +15,45 @@ func Lines(w io.Writer) engine.Sink {
 	out := &writer{w: w}
 	return func(e engine.Event) {
 		clock := e.Time.Format("15:04:05")
-		what := backends.Clean(cmp.Or(e.Title, e.Node))
+		what := cmp.Or(e.Title, e.Node)
 		word := engine.NodeState(e.Type).Word()
 		switch e.Type {
 		case engine.EventPlanned:
 			out.line("%s  %s to do", e.Time.Format("2006-01-02 15:04:05 MST"), Counted(len(e.Nodes), "step"))
 		case engine.EventStarted:
-			out.line("%s  begin       %s: %s", clock, backends.Clean(e.Target.Name), what)
+			out.line("%s  begin       %s: %s", clock, e.Target.Name, what)
 		case engine.EventProgress:
 			if e.Text != "" {
-				out.line("%s  waiting     %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
+				out.line("%s  waiting     %s: %s: %s", clock, e.Target.Name, what, e.Text)
 			}
 		case engine.EventWaiting:
 			out.line("%s  waiting     %s", clock, backends.Wait{Target: e.Waits, What: e.Title, Text: e.Text})
 		case engine.EventDone:
-			out.line("%s  done        %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
+			out.line("%s  done        %s: %s (%s)", clock, e.Target.Name, what, e.Elapsed.Round(10*time.Millisecond))
 		case engine.EventSkipped:
-			out.line("%s  %-11s %s: %s: %s", clock, word, backends.Clean(e.Target.Name), what, backends.Clean(cmp.Or(e.Text, "nothing to do")))
+			out.line("%s  %-11s %s: %s: %s", clock, word, e.Target.Name, what, cmp.Or(e.Text, "nothing to do"))
 		case engine.EventFailed:
-			out.line("%s  FAILED      %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Err))
+			out.line("%s  FAILED      %s: %s: %s", clock, e.Target.Name, what, e.Err)
 			if e.Hint != "" {
-				out.line("          hint:    %s", backends.Clean(e.Hint))
+				out.line("          hint:    %s", e.Hint)
 			}
 		case engine.EventBlocked:
-			out.line("%s  %-11s %s: %s: %s", clock, word, backends.Clean(e.Target.Name), what, backends.Clean(cmp.Or(e.Text, e.Err)))
+			out.line("%s  %-11s %s: %s: %s", clock, word, e.Target.Name, what, cmp.Or(e.Text, e.Err))
 		case engine.EventControl:
 			if c := e.Control; c != nil {
-				text := backends.Clean(e.Text)
+				text := e.Text
 				if c.Target.Name != "" {
-					text = backends.Clean(c.Target.Name) + ": " + text
+					text = c.Target.Name + ": " + text
 				}
-				out.line("%s  %-11s %s (%s)", clock, c.Do, text, backends.Clean(c.By))
+				out.line("%s  %-11s %s (%s)", clock, c.Do, text, c.By)
 			}
 		case engine.EventStopping:
 			out.line("%s  stopping: %s; no new step starts; a second interrupt stops at once", clock,
-				backends.Clean(strings.TrimPrefix(e.Text, "stopping: ")))
+				strings.TrimPrefix(e.Text, "stopping: "))
 		case engine.EventResult:
 			status := string(e.Status)
 			if e.Text != "" {
-				status += ": " + backends.Clean(e.Text)
+				status += ": " + e.Text
 			}
 			out.line("%s  %s", clock, status)
 		}

@@ -13,21 +13,22 @@ import (
 
 // Inventory prints the hosts with their pNICs, then GPUs and VMs, as tables.
 func Inventory(w io.Writer, inv *backends.Inventory) error {
+	inv = backends.Shown(inv)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), cmp.Or(n.MAC, "-"),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, n.Device, cmp.Or(n.MAC, "-"),
 				backends.Speed(n.SpeedMbps),
-				cmp.Or(n.Driver, "-"), cmp.Or(n.RDMADevice, "-"), cmp.Or(roce(n), "-"), cmp.Or(backends.Clean(n.Switch), "-"),
-				cmp.Or(strings.Join(n.Roles, ","), "-"), YesNo(n.Eligible), backends.Clean(n.Why))
+				cmp.Or(n.Driver, "-"), cmp.Or(n.RDMADevice, "-"), cmp.Or(roce(n), "-"), cmp.Or(n.Switch, "-"),
+				cmp.Or(strings.Join(n.Roles, ","), "-"), YesNo(n.Eligible), n.Why)
 		}
 		if len(h.NICs)+len(h.Hidden) == 0 {
 			why := "host is " + h.State
 			if h.State == "connected" {
 				why = "no pNIC matches"
 			}
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\t%s\n", backends.Clean(h.Name), why)
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\t%s\n", h.Name, why)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -42,9 +43,9 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	}
 	for _, v := range inv.VMs {
 		adapters := Mapped(v.Adapters, func(a backends.Adapter) string { return a.Type + "@" + a.PortGroup })
-		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", backends.Clean(v.Name), backends.Clean(v.Host), v.Power, v.Hardware, v.Firmware,
+		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", v.Name, v.Host, v.Power, v.Hardware, v.Firmware,
 			v.MemoryMB,
-			map[bool]string{true: " locked"}[v.MemoryLocked], cmp.Or(backends.Clean(strings.Join(adapters, ",")), "-"))
+			map[bool]string{true: " locked"}[v.MemoryLocked], cmp.Or(strings.Join(adapters, ","), "-"))
 	}
 	return t.Flush()
 }
@@ -59,9 +60,9 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 				headed = true
 			}
 			near, p2p := Nearest(g)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA,
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, g.PCI, g.Model, g.NUMA,
 				Passthrough(g), cmp.Or(g.RootPort, "-"),
-				cmp.Or(backends.Clean(g.UsedBy), "-"), cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
+				cmp.Or(g.UsedBy, "-"), cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -72,13 +73,13 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 	}
 	for _, h := range inv.Hosts {
 		if h.Baseboard != nil {
-			fmt.Fprintf(w, "\n%s: %s\n", backends.Clean(h.Name), h.Baseboard)
+			fmt.Fprintf(w, "\n%s: %s\n", h.Name, h.Baseboard)
 		}
 		if len(h.Profiles) > 0 {
-			fmt.Fprintf(w, "%s: vGPU profiles: %s\n", backends.Clean(h.Name), backends.Clean(strings.Join(h.Profiles, ", ")))
+			fmt.Fprintf(w, "%s: vGPU profiles: %s\n", h.Name, strings.Join(h.Profiles, ", "))
 		}
 		if len(h.DeviceGroups) > 0 {
-			fmt.Fprintf(w, "%s: vendor device groups: %s\n", backends.Clean(h.Name), backends.Clean(strings.Join(h.DeviceGroups, ", ")))
+			fmt.Fprintf(w, "%s: vendor device groups: %s\n", h.Name, strings.Join(h.DeviceGroups, ", "))
 		}
 	}
 	return nil
@@ -109,7 +110,7 @@ func affinity(w io.Writer, inv *backends.Inventory) error {
 		}
 	}
 	for body, names := range hosts.All() {
-		fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", backends.Clean(Names(names)), body)
+		fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", Names(names), body)
 	}
 	if len(hosts.Keys) > 0 {
 		fmt.Fprintln(w,
@@ -126,7 +127,7 @@ func matrix(h *backends.Host) (string, error) {
 	name := map[string]string{}
 	for _, p := range h.GPUs[0].Pairs {
 		cards = append(cards, p.NIC)
-		name[p.NIC] = cmp.Or(backends.Clean(p.Device), p.NIC)
+		name[p.NIC] = cmp.Or(p.Device, p.NIC)
 	}
 	slices.Sort(cards)
 	var b strings.Builder
@@ -169,7 +170,7 @@ func Nearest(g backends.GPU) (card, p2p string) {
 		return "none", "no"
 	}
 	p := g.Pairs[0]
-	return fmt.Sprintf("%s (%s)", backends.Clean(cmp.Or(p.Device, p.NIC)), p.Path), p.P2P
+	return fmt.Sprintf("%s (%s)", cmp.Or(p.Device, p.NIC), p.Path), p.P2P
 }
 
 func roce(n backends.NIC) string {

@@ -180,7 +180,7 @@ func text(v backends.Value) string {
 
 // code formats a command in Markdown; a backquote would end it.
 func code(format string, args ...any) string {
-	return "`" + strings.ReplaceAll(backends.Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(fmt.Sprintf(format, args...), "`", "'") + "`"
 }
 
 // ShellWord quotes a word for a POSIX shell if necessary.

@@ -101,5 +101,5 @@ func brackets(out *writer, p *plan.Plan) {
 // cell escapes text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~",
-		`\~`).Replace(backends.Clean(s))
+		`\~`).Replace(s)
 }

@@ -26,14 +26,14 @@ func FewNames(names []string, most int) string {
 			end++
 		}
 		if end-i >= 4 {
-			parts = append(parts, backends.Clean(names[i])+" to "+backends.Clean(names[end-1]))
+			parts = append(parts, names[i]+" to "+names[end-1])
 		} else {
 			end = i + 1
-			parts = append(parts, backends.Clean(names[i]))
+			parts = append(parts, names[i])
 		}
 		i = end
 	}
-	return strings.Join(parts, ", ")
+	return backends.Clean(strings.Join(parts, ", "))
 }
 
 // follows reports whether b is a with its number increased by one, with as many digits: esx-09.lab, esx-10.lab.

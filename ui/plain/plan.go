@@ -26,7 +26,7 @@ func Plan(w io.Writer, p *plan.Plan) error {
 	}
 	if !p.Empty() || len(p.Conflicts) == 0 {
 		for _, n := range notes(p) {
-			out.line("note: %s", backends.Clean(n))
+			out.line("note: %s", n)
 		}
 	}
 	return out.err
@@ -68,7 +68,7 @@ func groupedNotes(notes []string) []string {
 	}
 	var out []string
 	for text, names := range who.All() {
-		if text = backends.Clean(text); names[0] != "" {
+		if names[0] != "" {
 			text = Listed(names) + ": " + text
 		}
 		out = append(out, text)
@@ -78,11 +78,11 @@ func groupedNotes(notes []string) []string {
 
 func list(out *writer, p *plan.Plan) {
 	for _, c := range p.Conflicts {
-		out.line("left alone: %s", backends.Clean(c.String()))
-		out.line("      remedy: %s", backends.Clean(c.Remedy))
+		out.line("left alone: %s", c)
+		out.line("      remedy: %s", c.Remedy)
 	}
 	for _, c := range p.Left {
-		out.line("kept: %s", backends.Clean(c.String()))
+		out.line("kept: %s", c)
 	}
 	if p.Empty() {
 		if len(p.Conflicts) == 0 {
@@ -100,7 +100,7 @@ func list(out *writer, p *plan.Plan) {
 
 func entryLines(out *writer, s *section, e *entry) {
 	c := e.changes[0]
-	out.line("  %s %s", sign(c), backends.Clean(e.title()))
+	out.line("  %s %s", sign(c), e.title())
 	if len(e.changes) < len(s.targets) {
 		out.line("      on %s", Names(e.names()))
 	}
@@ -110,16 +110,16 @@ func entryLines(out *writer, s *section, e *entry) {
 		if len(moves) > 1 {
 			who = Names(m.names) + ": "
 		}
-		out.line("      %s%s -> %s", who, backends.Clean(m.from), backends.Clean(m.to))
+		out.line("      %s%s -> %s", who, m.from, m.to)
 	}
 	if c.Why != "" {
-		out.line("      %s", backends.Clean(c.Why))
+		out.line("      %s", c.Why)
 	}
 	if words := disruptions(c); words != "-" {
-		out.line("      disrupts: %s", backends.Clean(words))
+		out.line("      disrupts: %s", words)
 	}
 	if c.Irreversible != "" {
-		out.line("      cannot be undone: %s", backends.Clean(c.Irreversible))
+		out.line("      cannot be undone: %s", c.Irreversible)
 	}
 }
 
@@ -177,6 +177,12 @@ type writer struct {
 
 func (w *writer) line(format string, args ...any) {
 	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.w, format+"\n", args...)
+		w.err = Printf(w.w, format+"\n", args...)
 	}
+}
+
+// Printf is fmt.Fprintf for people: every argument is as backends.Shown has it, so that data brings no line break and no escape.
+func Printf(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(w, format, backends.Shown(args)...)
+	return err
 }

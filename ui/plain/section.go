@@ -71,7 +71,7 @@ var targetWords = map[backends.TargetType]string{
 func (s *section) heading() string {
 	word := cmp.Or(targetWords[s.kind], string(s.kind))
 	if len(s.targets) == 1 {
-		return word + " " + backends.Clean(s.targets[0])
+		return word + " " + Names(s.targets)
 	}
 	return Counted(len(s.targets), word) + ": " + Names(slices.SortedFunc(slices.Values(s.targets), Natural))
 }

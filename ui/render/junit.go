@@ -64,14 +64,14 @@ type junitProblem struct {
 // JUnit prints the report for CI: one suite for each scope of checks, one for measurements and one for changes. A failed check is a
 // failure, an unknown check that matters is an error, a quiet check is skipped.
 func JUnit(w io.Writer, r *report.Report) error {
-	j := &junit{r: r, v: report.Decide(r), at: map[string]int{}}
-	for _, f := range r.Checks {
+	j := &junit{r: backends.Shown(r), v: backends.Shown(report.Decide(r)), at: map[string]int{}}
+	for _, f := range j.r.Checks {
 		j.check(f)
 	}
-	for _, m := range r.Measurements {
+	for _, m := range j.r.Measurements {
 		j.measurement(m)
 	}
-	for _, o := range r.Changes {
+	for _, o := range j.r.Changes {
 		j.outcome(o)
 	}
 	if !j.told() {
@@ -112,7 +112,7 @@ func (j *junit) verdict() {
 	case mark == checks.Unknown:
 		c.Error = problem("unknown", j.v.Summary, said)
 	case mark == checks.Warn:
-		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(j.v.Summary)}
+		c.Skipped = &junitProblem{Message: "WARN " + j.v.Summary}
 	}
 	j.add("verdict", c, j.v.Summary)
 }
@@ -130,7 +130,7 @@ func (j *junit) add(suite string, c junitCase, said string) {
 	s.Cases = append(s.Cases, c)
 	s.count(c)
 	if said != "" {
-		s.Out += backends.Clean(said) + "\n"
+		s.Out += said + "\n"
 	}
 }
 
@@ -149,14 +149,14 @@ func (j *junit) suite(id int, name string) junitSuite {
 		{"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
 		{"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
-			s.Properties = append(s.Properties, junitProperty{p.Name, backends.Clean(p.Value)})
+			s.Properties = append(s.Properties, junitProperty{p.Name, p.Value})
 		}
 	}
 	return s
 }
 
 // token formats text as the schemas allow for a name: one line, no spaces at either end, no repeated spaces.
-func token(s string) string { return strings.Join(strings.Fields(backends.Clean(s)), " ") }
+func token(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (s *junitSuite) count(c junitCase) {
 	s.Tests++
@@ -175,12 +175,12 @@ func (j *junit) check(f checks.Finding) {
 	said := ""
 	switch {
 	case f.State() == checks.NotRead:
-		c.Skipped = &junitProblem{Message: backends.Clean(f.Evidence)}
+		c.Skipped = &junitProblem{Message: f.Evidence}
 	case f.Status == checks.Fail:
 		c.Failure = problem("check", f.Evidence, "remedy: "+f.Remedy, "source: "+f.Source)
 	case f.Status == checks.Warn:
 		said = "WARN " + f.ID + " " + f.Target.Name + ": " + f.Evidence + " (remedy: " + f.Remedy + ")"
-		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(f.Evidence)}
+		c.Skipped = &junitProblem{Message: "WARN " + f.Evidence}
 	case f.Status == checks.Unknown:
 		c.Error = problem("unknown", f.Evidence)
 	}
@@ -197,10 +197,10 @@ func (j *junit) measurement(m perftest.Measurement) {
 	case perftest.VerdictUnknown:
 		c.Error = problem("unknown", measuredFigure(m), m.Error, m.Why, m.Hint)
 	case perftest.VerdictNotApplicable:
-		c.Skipped = &junitProblem{Message: backends.Clean(m.Why)}
+		c.Skipped = &junitProblem{Message: m.Why}
 	case perftest.VerdictWarn:
 		said = "WARN " + said + " (" + m.Hint + ")"
-		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(measuredFigure(m))}
+		c.Skipped = &junitProblem{Message: "WARN " + measuredFigure(m)}
 	}
 	j.add("measured", c, said)
 }
@@ -231,8 +231,8 @@ func problem(kind string, lines ...string) *junitProblem {
 	var kept []string
 	for _, l := range lines {
 		if _, text, labelled := strings.Cut(l, ": "); l != "" && (!labelled || text != "") {
-			kept = append(kept, backends.Clean(l))
+			kept = append(kept, l)
 		}
 	}
-	return &junitProblem{Message: backends.Clean(lines[0]), Type: kind, Text: strings.Join(kept, "\n")}
+	return &junitProblem{Message: lines[0], Type: kind, Text: strings.Join(kept, "\n")}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
@@ -34,13 +33,13 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)-unjudged(pairs)))
 	class, lossless := perftest.Proofs(all)
 	if class != nil && lossless != nil {
-		p.line("  %s %s", p.t.Symbol(theme.MarkOf(class.Verdict)), backends.Clean(class.Words("class")))
-		p.line("  %s %s", p.t.Symbol(theme.MarkOf(lossless.Verdict)), backends.Clean(lossless.Words("lossless")))
+		p.line("  %s %s", p.t.Symbol(theme.MarkOf(class.Verdict)), class.Words("class"))
+		p.line("  %s %s", p.t.Symbol(theme.MarkOf(lossless.Verdict)), lossless.Words("lossless"))
 	}
 	said := map[string]bool{}
 	p.wide = 12
 	for _, m := range all {
-		p.wide = max(p.wide, len(backends.Clean(m.Test)))
+		p.wide = max(p.wide, len(m.Test))
 	}
 	if !p.table(pairs, said) {
 		p.list(pairs, good, said)
@@ -58,7 +57,7 @@ func (p *printer) list(pairs []*pair, good int, said map[string]bool) {
 		}
 		shown++
 		m := pr.tests[0]
-		p.line("  %s %s", p.t.Symbol(pr.mark), backends.Clean(fmt.Sprintf("%s  (%s -> %s)", m.Pair(), m.FromHost, m.ToHost)))
+		p.line("  %s %s", p.t.Symbol(pr.mark), fmt.Sprintf("%s  (%s -> %s)", m.Pair(), m.FromHost, m.ToHost))
 		for _, m := range pr.tests {
 			p.test(m, said)
 		}
@@ -81,7 +80,7 @@ func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
 		}
 		said[m.Why] = true
 		n++
-		p.line("  %-*s expected: %s", p.wide, backends.Clean(m.Test), backends.Clean(m.Why))
+		p.line("  %-*s expected: %s", p.wide, m.Test, m.Why)
 	}
 }
 
@@ -94,7 +93,7 @@ func (p *printer) rails(all []perftest.Measurement) {
 	for _, from := range rails {
 		for _, to := range rails {
 			if c, there := cells[[2]string{from, to}]; there {
-				p.line("  %s %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(from+" -> "+to+": "+c.Text))
+				p.line("  %s %s", p.t.Symbol(theme.MarkOf(c.Verdict)), from+" -> "+to+": "+c.Text)
 			}
 		}
 	}
@@ -107,9 +106,9 @@ func (p *printer) loaded(all []perftest.Measurement) {
 		p.title("Under load", "several senders to one receiver")
 	}
 	for _, c := range crowds {
-		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps,
+		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(theme.MarkOf(c.Verdict)), c.To, c.SumGbps, c.ExpectedGbps,
 			p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
-		p.line("      %s, %d lost, losslessness %s", backends.Clean(page.Fair(c)), c.Lost, page.Lossless(c))
+		p.line("      %s, %d lost, losslessness %s", page.Fair(c), c.Lost, page.Lossless(c))
 	}
 }
 
@@ -166,7 +165,7 @@ func rank(m theme.Mark) int {
 // test prints one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", and below it the explanation of a bad figure.
 // An explanation that an earlier pair already had is not repeated.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
-	p.line("      %-*s %s", p.wide, backends.Clean(m.Test), p.figure(m))
+	p.line("      %-*s %s", p.wide, m.Test, p.figure(m))
 	if curve := page.ShapeOf(m).Line(p.t); curve != "" {
 		p.line("        %s", curve)
 	}
@@ -188,7 +187,7 @@ func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 		return
 	}
 	if m.Error != "" {
-		p.line("        %s", p.t.Bad.Render(backends.Clean(m.Error)))
+		p.line("        %s", p.t.Bad.Render(m.Error))
 	}
 	why := m.Why
 	if m.GPU != nil && ofHost(m) != "" {
@@ -197,7 +196,7 @@ func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	for _, l := range []struct{ label, text string }{{"", why}, {"hint: ", m.Hint}} {
 		if l.text != "" && !said[l.text] {
 			said[l.text] = true
-			p.line("        %s%s", l.label, backends.Clean(l.text))
+			p.line("        %s%s", l.label, l.text)
 		}
 	}
 }

@@ -22,7 +22,7 @@ var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, che
 // Prometheus prints the result of a check in the text format that node_exporter's textfile collector reads. Every series names its
 // vCenter, so that one exporter can publish several sites. Units are bytes per second and seconds, the base units of Prometheus.
 func Prometheus(w io.Writer, r *report.Report) error {
-	v := report.Decide(r)
+	v, r := backends.Shown(report.Decide(r)), backends.Shown(r)
 	x := &exposition{vcenter: r.VCenter}
 	x.metric("rdma_setup_info", "The program that produced these values, always 1.")
 	x.sample(1, "version", r.Tool, "mode", r.Mode, "simulated", strconv.FormatBool(r.Simulated))
@@ -68,7 +68,7 @@ func (x *exposition) sample(v float64, labels ...string) {
 	var pairs []string
 	labels = append([]string{"vcenter", cmp.Or(x.vcenter, "unknown")}, labels...)
 	for i := 0; i+1 < len(labels); i += 2 {
-		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(strings.ToValidUTF8(backends.Clean(labels[i+1]), "?"))))
+		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(labels[i+1])))
 	}
 	set := "{" + strings.Join(pairs, ",") + "}"
 	if x.seen[set] || math.IsNaN(v) || math.IsInf(v, 0) {

@@ -7,7 +7,6 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 )
@@ -37,7 +36,7 @@ func (p *printer) rows(pairs []*pair, said map[string]bool, shapes bool) bool {
 	for _, pr := range pairs {
 		m := pr.tests[0]
 		row := make([]string, len(head))
-		row[0], row[1] = backends.Clean(m.Pair()), backends.Clean(m.FromHost+" -> "+m.ToHost)
+		row[0], row[1] = m.Pair(), m.FromHost+" -> "+m.ToHost
 		for _, m := range pr.tests {
 			row[slices.Index(head, column(m))] = p.cell(m, shapes)
 		}
@@ -79,7 +78,7 @@ func (p *printer) rows(pairs []*pair, said map[string]bool, shapes bool) bool {
 }
 
 func column(m perftest.Measurement) string {
-	name := backends.Clean(m.Test)
+	name := m.Test
 	if m.GPU != nil {
 		name += ", " + m.GPU.String()
 	}
@@ -88,7 +87,7 @@ func column(m perftest.Measurement) string {
 
 // cell formats the figure of a test, what was proven about its class, and its shape if asked for.
 func (p *printer) cell(m perftest.Measurement, shapes bool) string {
-	said := []string{backends.Clean(m.Figure())}
+	said := []string{m.Figure()}
 	switch {
 	case m.Verdict == perftest.VerdictNotApplicable && m.Instead == "":
 		said[0] = "n/a"

@@ -55,14 +55,14 @@ func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 	if !known {
 		style = t.Warning.Bold(t.Colour)
 	}
-	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), style.Render(backends.Clean(v.Summary)))
+	v, laid, r := backends.Shown(v), page.Of(r), backends.Shown(r)
+	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), style.Render(v.Summary))
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: created on the embedded lab; it says nothing about real hardware"))
 	}
 	for _, what := range r.Insecure {
-		p.line("%s", t.Bad.Render("INSECURE: "+backends.Clean(what)))
+		p.line("%s", t.Bad.Render("INSECURE: "+what))
 	}
-	laid := page.Of(r)
 	p.left(laid)
 	p.causes(laid)
 	p.heading(r, v)
@@ -87,7 +87,7 @@ func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 		p.line("")
 	}
 	for _, n := range r.Notes {
-		p.line("note: %s", backends.Clean(n))
+		p.line("note: %s", n)
 	}
 	_, err := io.WriteString(w, theme.Fold(p.b.String(), width))
 	return err
@@ -109,7 +109,7 @@ func (p *printer) title(what, rest string) {
 
 func (p *printer) heading(r *report.Report, v report.Verdict) {
 	row := func(label, value string) {
-		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), backends.Clean(value))
+		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), value)
 	}
 	row("verdict", v.Line())
 	if r.Run != "" {
@@ -139,7 +139,7 @@ func (p *printer) findings(r *report.Report) {
 				p.line("      %s", e)
 			}
 			if f.Remedy != "" && status != checks.Unknown {
-				p.line("      remedy: %s", backends.Clean(f.Remedy))
+				p.line("      remedy: %s", f.Remedy)
 			}
 		}
 	}
@@ -165,8 +165,8 @@ func (p *printer) changes(all []report.Outcome, tally string) {
 	p.title("Changed", tally)
 	for _, c := range all {
 		if c.State == "failed" {
-			p.line("  %s %s", p.t.Symbol(theme.Fail), backends.Clean(c.Target.Name+": "+plan.Title(c.Change)))
-			p.line("      %s", p.t.Bad.Render(backends.Clean(strings.TrimPrefix(c.Err, c.Target.Name+": "))))
+			p.line("  %s %s", p.t.Symbol(theme.Fail), c.Target.Name+": "+plan.Title(c.Change))
+			p.line("      %s", p.t.Bad.Render(strings.TrimPrefix(c.Err, c.Target.Name+": ")))
 		}
 	}
 	if order := blocked.Keys; len(order) > 0 {

@@ -190,36 +190,37 @@ const simulated = "SIMULATED: rehearsed on a twin of the site; nothing was writt
 // Text writes the rehearsal for display.
 func (r *Rehearsal) Text(w io.Writer) error {
 	var b bytes.Buffer
-	b.WriteString(simulated + "\n")
+	print := func(format string, args ...any) { _ = plain.Printf(&b, format, args...) } // to memory
+	print("%s\n", simulated)
 	for _, line := range r.head() {
-		fmt.Fprintln(&b, backends.Clean(line))
+		print("%s\n", line)
 	}
 	if len(r.Plan) > 0 {
 		const most = 12
-		fmt.Fprintf(&b, "\nplan (%d changes):\n", len(r.Plan))
+		print("\nplan (%d changes):\n", len(r.Plan))
 		for _, line := range r.Plan[:min(most, len(r.Plan))] {
-			fmt.Fprintf(&b, "  %s\n", backends.Clean(line))
+			print("  %s\n", line)
 		}
 		if n := len(r.Plan) - most; n > 0 {
-			fmt.Fprintf(&b, "  and %d more: rdma-setup plan lists them\n", n)
+			print("  and %d more: rdma-setup plan lists them\n", n)
 		}
 	}
 	if len(r.Steps) > 0 {
-		b.WriteString("\n")
+		print("\n")
 		for _, line := range r.Chart(r.cells()) {
-			fmt.Fprintln(&b, line)
+			print("%s\n", line)
 		}
 	}
-	b.WriteString("\n")
+	print("\n")
 	for _, line := range r.ends() {
-		fmt.Fprintln(&b, backends.Clean(line))
+		print("%s\n", line)
 	}
 	for _, l := range r.lists() {
 		if len(l.Rows) > 0 {
-			fmt.Fprintf(&b, "\n%s\n", l.Title)
+			print("\n%s\n", l.Title)
 		}
 		for _, row := range l.Rows {
-			fmt.Fprintf(&b, "  %s\n", backends.Clean(row))
+			print("  %s\n", row)
 		}
 	}
 	_, err := w.Write(b.Bytes())
@@ -230,7 +231,7 @@ func (r *Rehearsal) Text(w io.Writer) error {
 func (r *Rehearsal) cells() int {
 	widest, notes := 0, len("off for 10h10m10s")
 	for _, row := range r.rows() {
-		widest, notes = max(widest, len([]rune(backends.Clean(row.Target)))), max(notes, len(row.Off))
+		widest, notes = max(widest, len([]rune(row.Target))), max(notes, len(row.Off))
 	}
 	return min(max(20, 78-widest-len("    ")-notes), 50)
 }
@@ -240,7 +241,7 @@ func (r *Rehearsal) cells() int {
 func (r *Rehearsal) Chart(width int) []string {
 	rows, widest := r.rows(), len("TARGET")
 	for _, row := range rows {
-		widest = max(widest, len([]rune(backends.Clean(row.Target))))
+		widest = max(widest, len([]rune(row.Target)))
 	}
 	lines := []string{fmt.Sprintf("%-*s  0%*s", widest, "TARGET", width-1, Clock(r.Window))}
 	for _, row := range rows {
@@ -257,7 +258,7 @@ func (r *Rehearsal) Chart(width int) []string {
 		for _, s := range row.Down {
 			mark(s.From, s.To, '#')
 		}
-		line := fmt.Sprintf("%-*s  %s", widest, backends.Clean(row.Target), cells)
+		line := fmt.Sprintf("%-*s  %s", widest, row.Target, cells)
 		if row.Off != "" {
 			line += "  " + row.Off
 		}
@@ -279,14 +280,14 @@ func (r *Rehearsal) HTML(w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	err = t.Execute(&b, map[string]any{
+	err = t.Execute(&b, backends.Shown(map[string]any{
 		"Simulated": simulated, "Head": r.head(), "Rows": r.rows(), "Window": r.Window, "Ends": r.ends(),
 		"Lists": append([]list{{"plan:", r.Plan}}, r.lists()...),
-	})
+	}))
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, backends.CleanLines(b.String()))
+	_, err = io.WriteString(w, b.String())
 	return err
 }
 

@@ -73,7 +73,7 @@ func changes(all []report.Outcome) (string, []Changes) {
 	var out []Changes
 	for i, r := range order {
 		if i == 0 || order[i-1].of != r.of {
-			out = append(out, Changes{Heading: cmp.Or(headings[r.of], backends.Clean(string(r.of)))})
+			out = append(out, Changes{Heading: cmp.Or(headings[r.of], string(r.of))})
 		}
 		c := r.Change
 		c.Who = plain.Names(by.By[r])
@@ -88,9 +88,9 @@ func changes(all []report.Outcome) (string, []Changes) {
 
 func change(o report.Outcome) Change {
 	c := Change{
-		What: backends.Clean(plan.Title(o.Change)), Why: backends.Clean(o.Why), Before: told(o.From), After: told(o.To),
-		Err:     backends.Clean(o.Err),
-		Outcome: backends.Clean(engine.NodeState(o.State).Word()), Status: checks.Unknown,
+		What: plan.Title(o.Change), Why: o.Why, Before: told(o.From), After: told(o.To),
+		Err:     o.Err,
+		Outcome: engine.NodeState(o.State).Word(), Status: checks.Unknown,
 	}
 	switch engine.NodeState(o.State) {
 	case engine.NodeDone, engine.NodeSkipped:
@@ -113,5 +113,5 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"
 	}
-	return strings.ReplaceAll(backends.Clean(plain.Value(v)), ",", ", ")
+	return strings.ReplaceAll(plain.Value(v), ",", ", ")
 }

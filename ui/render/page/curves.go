@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -190,7 +189,7 @@ func (s spread) at(bytes int64, values []float64) float64 {
 func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value func(perftest.Row) float64) {
 	own := func(i int, m perftest.Measurement) {
 		s := spreadOf([]perftest.Measurement{m}, value)
-		c.Lines = append(c.Lines, Line{fmt.Sprintf("l%d", i), points(x, y, s.sizes, s.mid), backends.Clean(m.Pair())})
+		c.Lines = append(c.Lines, Line{fmt.Sprintf("l%d", i), points(x, y, s.sizes, s.mid), m.Pair()})
 	}
 	if len(some) <= keepLines {
 		for i, m := range some {

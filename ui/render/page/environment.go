@@ -60,11 +60,11 @@ func switches(e *report.Environment) Table {
 	t := Table{Caption: "vCenter and distributed switches", Head: []string{"name", "version", "MTU", "uplinks", "Network I/O Control",
 		"hosts"}}
 	if e.VCenter != "" {
-		t.Rows = append(t.Rows, []string{"vCenter", backends.Clean(e.VCenter), "", "", "", ""})
+		t.Rows = append(t.Rows, []string{"vCenter", e.VCenter, "", "", "", ""})
 	}
 	for _, s := range e.Switches {
 		nioc := map[bool]string{true: "on", false: "off"}[s.NIOC]
-		t.Rows = append(t.Rows, []string{backends.Clean(s.Name), backends.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc,
+		t.Rows = append(t.Rows, []string{s.Name, s.Version, strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc,
 			strconv.Itoa(s.Hosts)})
 	}
 	return t
@@ -100,7 +100,7 @@ type merger struct{ plain.Gathered[string, string] }
 const separator = "\x00"
 
 func (m *merger) add(name string, cells ...string) {
-	m.Add(strings.Join(plain.Mapped(cells, backends.Clean), separator), name)
+	m.Add(strings.Join(cells, separator), name)
 }
 
 // table returns the table without empty columns.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
@@ -74,13 +73,13 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	longest := 0
 	at := map[string]int{}
 	for i, name := range names {
-		short := shorten(backends.Clean(name), 18)
+		short := shorten(name, 18)
 		if i%named(m.Side) != 0 {
 			short = ""
 		}
 		longest = max(longest, len([]rune(short)))
 		at[name] = i
-		m.Nodes = append(m.Nodes, Node{backends.Clean(name), short, tenth((float64(i) + 0.5) * m.Side)})
+		m.Nodes = append(m.Nodes, Node{name, short, tenth((float64(i) + 0.5) * m.Side)})
 	}
 	m.Left = tenth(12 + 6.6*float64(longest))
 	m.Top = m.Left
@@ -228,7 +227,7 @@ func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd 
 	c := Cell{
 		Row: row, Column: column, X: tenth(on.Left + float64(column)*on.Side), Y: tenth(on.Top + float64(row)*on.Side), Class: shade(m, latency),
 		Out:  odd,
-		Hint: backends.Clean(m.Pair() + ": " + figure(m)),
+		Hint: m.Pair() + ": " + figure(m),
 	}
 	c.TX, c.TY = tenth(c.X+on.Side/2), tenth(c.Y+on.Side/2)
 	if v := achieved(m); v > 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
@@ -44,7 +43,7 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
 			continue
 		}
-		o := &Outlier{Pair: backends.Clean(m.Pair()), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost), Figure: backends.Clean(figure(m)),
+		o := &Outlier{Pair: m.Pair(), Hosts: m.FromHost + " -> " + m.ToHost, Figure: figure(m),
 			below: 1}
 		if v > 0 && middle > 0 {
 			o.below = bad / middle
@@ -58,7 +57,7 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 func because(m perftest.Measurement, below float64, latency bool) string {
 	var said []string
 	if m.Verdict != perftest.VerdictPass {
-		said = append(said, "verdict "+backends.Clean(string(m.Verdict)))
+		said = append(said, "verdict "+string(m.Verdict))
 	}
 	if achieved(m) > 0 && below > 0.005 {
 		word := "below"
@@ -90,7 +89,7 @@ func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]stri
 	out := map[string]string{}
 	for name := range host {
 		if all[name] >= 3 && 3*bad[name] >= 2*all[name] {
-			out[name] = backends.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name]))
+			out[name] = fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name])
 		}
 	}
 	if len(out)*2 > len(host) {

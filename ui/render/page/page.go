@@ -77,12 +77,12 @@ func Of(r *report.Report) *Page {
 	v := report.Decide(r)
 	causes := r.Causes()
 	p := &Page{
-		Title: "RDMA report", Verdict: backends.Clean(v.Summary), Status: v.Mark(), Simulated: r.Simulated,
-		Chain: chain(r, v.Chain, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
-		Insecure: plain.Mapped(r.Insecure, backends.Clean), Notes: plain.Mapped(r.Notes, backends.Clean),
+		Title: "RDMA report", Verdict: v.Summary, Status: v.Mark(), Simulated: r.Simulated,
+		Chain: chain(r, v.Chain, len(causes) > 0), Environment: environment(backends.Shown(r.Environment)), Method: method(r.Measurements),
+		Insecure: r.Insecure, Notes: r.Notes,
 	}
 	if r.Run != "" {
-		p.Title = "RDMA report of run " + backends.Clean(r.Run)
+		p.Title = "RDMA report of run " + r.Run
 		p.fact("run", r.Run+", "+r.Status)
 	}
 	p.fact("verdict", v.Line())
@@ -107,18 +107,18 @@ func Of(r *report.Report) *Page {
 		p.Load = append(loaded(r.Measurements), railMatrix(r.Measurements)...)
 	}
 	if n := r.NCCL; n != nil {
-		p.NCCL = plain.Mapped(n.Env, func(v report.Variable) string { return backends.Clean(v.String()) })
-		p.NCCLWhy = plain.Mapped(n.Why, backends.Clean)
+		p.NCCL = plain.Mapped(n.Env, report.Variable.String)
+		p.NCCLWhy = n.Why
 	}
 	if len(r.Changes) > 0 {
 		p.ChangeTally, p.Changes = changes(r.Changes)
 	}
-	return p
+	return backends.Shown(p)
 }
 
 func (p *Page) fact(label, text string) {
 	if text != "" {
-		p.Facts = append(p.Facts, Fact{label, backends.Clean(text)})
+		p.Facts = append(p.Facts, Fact{label, text})
 	}
 }
 
@@ -135,8 +135,8 @@ func chain(r *report.Report, links []checks.Link, caused bool) []Link {
 		}
 		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
 		if l.First != nil {
-			link.First = backends.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
-			link.Remedy = backends.Clean(l.First.Remedy)
+			link.First = fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence)
+			link.Remedy = l.First.Remedy
 			link.Broken = !caused && first != nil && first.Status != checks.Unknown && first == l.First
 		}
 		out = append(out, link)
@@ -187,8 +187,8 @@ func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 			for _, g := range plain.Grouped(some, status) {
 				f := g.Findings[0]
 				shown := Group{
-					Status: f.Status, ID: backends.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
-					Remedy: backends.Clean(f.Remedy), Source: backends.Clean(f.Source), Fix: backends.Clean(f.Fix),
+					Status: f.Status, ID: f.ID, Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
+					Remedy: f.Remedy, Source: f.Source, Fix: f.Fix,
 				}
 				switch {
 				case status == checks.Pass:

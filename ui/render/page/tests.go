@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -59,7 +58,7 @@ const (
 func tests(all []perftest.Measurement) []Test {
 	var out []Test
 	for name, some := range byTest(all).All() {
-		t := Test{Name: backends.Clean(name), Latency: isLatency(some[0])}
+		t := Test{Name: name, Latency: isLatency(some[0])}
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
 		t.Shape = ShapeOf(some...)
@@ -176,8 +175,8 @@ func goodness(m perftest.Measurement) float64 {
 func pair(m perftest.Measurement) Pair {
 	from, to := m.Names()
 	p := Pair{
-		Test: backends.Clean(m.Test), From: backends.Clean(from), To: backends.Clean(to), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost),
-		Result: "not measured", Status: checks.StatusOf(m.Verdict), Word: backends.Clean(string(m.Verdict)),
+		Test: m.Test, From: from, To: to, Hosts: m.FromHost + " -> " + m.ToHost,
+		Result: "not measured", Status: checks.StatusOf(m.Verdict), Word: string(m.Verdict),
 	}
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
@@ -207,7 +206,7 @@ func pair(m perftest.Measurement) Pair {
 	default:
 		for _, s := range []string{m.Error, m.Hint} {
 			if s != "" {
-				p.Remarks = append(p.Remarks, backends.Clean(s))
+				p.Remarks = append(p.Remarks, s)
 			}
 		}
 	}
@@ -270,7 +269,7 @@ func method(all []perftest.Measurement) []Fact {
 			Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
 	}
 	for name, some := range byTest(all).All() {
-		facts = append(facts, testFacts(backends.Clean(name), some)...)
+		facts = append(facts, testFacts(name, some)...)
 	}
 	return append(facts,
 		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, compared with the line rate minus the RoCE v2 headers"},
@@ -301,7 +300,7 @@ func testFacts(name string, some []perftest.Measurement) []Fact {
 		}
 		facts = append(facts, Fact{name, text})
 		if m.Command != "" {
-			facts = append(facts, Fact{"on " + backends.Clean(m.From), backends.Clean(m.Command)})
+			facts = append(facts, Fact{"on " + m.From, m.Command})
 		}
 		break
 	}
@@ -309,7 +308,7 @@ func testFacts(name string, some []perftest.Measurement) []Fact {
 	for _, m := range some {
 		if m.Why != "" && m.Verdict != perftest.VerdictNotApplicable && !seen[m.Why] && len(seen) < 4 {
 			seen[m.Why] = true
-			facts = append(facts, Fact{name + " expected", backends.Clean(m.Why)})
+			facts = append(facts, Fact{name + " expected", m.Why})
 		}
 	}
 	return facts
