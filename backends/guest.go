@@ -34,7 +34,7 @@ type Guest struct {
 	Loaded   []string          `json:"loaded,omitempty"` // loaded kernel modules, limited to those that RDMA needs
 	// those of Loaded that are built into the kernel and cannot be unloaded
 	BuiltIn   []string `json:"built_in,omitempty"`
-	Available []string `json:"available,omitempty"`  // kernel modules known to modinfo or built into the kernel
+	Available []string `json:"available,omitzero"`   // kernel modules known to modinfo or built into the kernel; nil: not read
 	NetConfig string   `json:"net_config,omitempty"` // netplan, networkmanager, ifcfg
 	// NetInvalid is a file with which the guest's network is not configured at its next boot, or is another one than now. NetRivals are
 	// the files that prevent an address of this program on an interface, by its name; also by names that files mention and a new adapter

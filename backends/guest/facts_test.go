@@ -128,8 +128,8 @@ func TestFacts(t *testing.T) {
 	sections(survey).fill(&got, Options{Modules: []string{"rdma_rxe", "vmw_pvrdma", "ib_core"}, Packages: []string{"perftest"}})
 	want := backends.Guest{
 		OS: "quoted", Version: "9", Like: []string{"rhel", "fedora"}, Kernel: "6.1.0-56-amd64", PackageManager: "yum",
-		Packages: map[string]string{}, Available: []string{},
-		Loaded: []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
+		Packages: map[string]string{},
+		Loaded:   []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
 		Interfaces: []backends.Interface{
 			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}, Duplicate: "00:50:56:bb:00:09"},
 			{Name: "ens224.7", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Virtual: true, Addresses: []string{"172.16.0.9/16"}, DHCP: true},
@@ -199,17 +199,20 @@ func TestClockSkew(t *testing.T) {
 	}
 }
 
-// modinfo names files, or each module by itself where one of them is built in.
+// modinfo names files, or each module by itself where one of them is built in. Without modinfo nothing is known.
 func TestAvailableModules(t *testing.T) {
 	want := []string{"ib_core", "nvidia_peermem"}
 	for _, text := range []string{
-		"/lib/modules/6.1.0-49-amd64/updates/dkms/nvidia-peermem.ko\n/lib/modules/6.1.0-49-amd64/kernel/drivers/infiniband/core/ib_core.ko.xz\n",
-		"ib_core\nnvidia_peermem\n",
+		"modinfo\n/lib/modules/6.1.0-49-amd64/updates/dkms/nvidia-peermem.ko\n/lib/modules/6.1.0-49-amd64/kernel/drivers/infiniband/core/ib_core.ko.xz\n",
+		"modinfo\nib_core\nnvidia_peermem\n",
 	} {
 		f := facts{"available": text}
 		if got := f.available([]string{"ib_core", "vmw_pvrdma", "nvidia_peermem"}); !slices.Equal(got, want) {
 			t.Errorf("%q: %v", text, got)
 		}
+	}
+	if got := (facts{"available": "\n", "builtin": "ib_core"}).available(want); got != nil {
+		t.Errorf("modinfo is missing: %v", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,9 +165,13 @@ func (g *Guests) surveyScript() string {
 	return b.String()
 }
 
-// available returns the modules of a list that modules.sh has found, and those that are built into the kernel.
+// available returns the modules of a list that modules.sh has found, and those that are built into the kernel; nil if it could not ask.
 func (f facts) available(modules []string) []string {
-	return ordered(modules, append(moduleNames(f["available"]), f.builtIn()...))
+	found := moduleNames(f["available"])
+	if !slices.Contains(found, "modinfo") {
+		return nil
+	}
+	return ordered(modules, append(found, f.builtIn()...))
 }
 
 // builtIn returns the modules that builtin.sh has found. They are always loaded, and cannot be unloaded.

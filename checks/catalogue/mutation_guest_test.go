@@ -27,7 +27,9 @@ func guestMutations() []mutation {
 		}
 	}
 	return []mutation{
-		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) { g.Available, g.Loaded = nil, []string{"ib_umad", "rdma_cm", "rdma_ucm"} }),
+		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) {
+			g.Available, g.Loaded = []string{}, []string{"ib_umad", "rdma_cm", "rdma_ucm"}
+		}),
 			"GST-MOD-007"},
 		{"VC-TIME-004", p, checks.Warn, guest(func(g *backends.Guest) { g.ClockSkew = ptr(-30) }), ""},
 		{"VC-TIME-004", p, checks.Fail, guest(func(g *backends.Guest) { g.ClockSkew = ptr(3600) }), ""},

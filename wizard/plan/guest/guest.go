@@ -107,7 +107,12 @@ func (g *guestPart) usable() bool {
 	if g.Answers.Mode != answers.PVRDMA {
 		driver = "mlx5_ib"
 	}
-	if len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
+	switch {
+	case len(g.Answers.Guest.OFED) > 0 || slices.Contains(f.Available, driver) || slices.Contains(f.Loaded, driver):
+	case f.Available == nil:
+		g.NoteEach(g.v.Name, "[has a kernel whose modules were|have kernels whose modules were] not read (modinfo is not in the PATH): whether "+
+			"the driver %s is there shows only when it is loaded", driver)
+	default:
 		g.Refuse(g.ref, "GST-OS-001", assets.DriverRemedy(driver, f.Kernel, f.OS, f.Version, f.Like), "kernel %s has no driver %s", f.Kernel,
 			driver)
 		ok = false

@@ -105,6 +105,7 @@ func (g *guestPart) fitting(a answers.OFEDArchive, file string) bool {
 			"%s is not there, or cannot be read", file)
 		ok = false
 	}
+	g.bootUnread()
 	if f.SecureBoot != nil && *f.SecureBoot {
 		g.Object(g.ref, checkSecure,
 			"enroll the key that signs modules in the guest (mokutil --import), or switch Secure Boot of the VM off, or stay with the "+

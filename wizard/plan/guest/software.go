@@ -45,6 +45,7 @@ func (g *guestPart) driver() string {
 			return ""
 		}
 	}
+	g.bootUnread()
 	if file, is := g.Answers.GPUDirect.DriverFile(); is {
 		return g.driverFile(file)
 	}
@@ -53,6 +54,16 @@ func (g *guestPart) driver() string {
 		backends.ValueOf(backends.PackageSpec{Installed: want}),
 		"the NVIDIA driver, as named in gpudirect.driver", g.afterStack)
 	return g.id(backends.KindPackages, setNVIDIA)
+}
+
+// bootUnread says before modules are built in a guest that nobody knows whether it loads them: mokutil is missing there, or the user may
+// not read the EFI variables. A VM with BIOS firmware has none (vSphere Virtual Machine Administration 8.0, "Activate or Deactivate UEFI
+// Secure Boot for a Virtual Machine": "EFI firmware").
+func (g *guestPart) bootUnread() {
+	if g.asked && g.v.Guest.SecureBoot == nil && g.v.VM.Firmware != "bios" {
+		g.NoteEach(g.v.Name, "[did|did] not tell whether Secure Boot is on (mokutil --sb-state): if it is, modules without a signature that "+
+			"[it trusts|they trust] are installed and not loaded (GST-SECBOOT-033)")
+	}
 }
 
 // nouveau plans that the kernel's own driver releases the GPU before NVIDIA's is installed: blacklisted, also in the initial RAM

@@ -321,6 +321,20 @@ func TestSoftwareFromFiles(t *testing.T) {
 	}
 }
 
+// What decides whether a driver works and was not read is told, and refuses nothing.
+func TestUnreadFactsOfADriverAreTold(t *testing.T) {
+	for _, read := range []*bool{nil, is(false)} {
+		inv := newGPUs(1)
+		a, g := gpuAnswers(inv), &inv.Guests[0]
+		g.NVIDIA, g.SecureBoot, g.Available, g.Loaded, a.GPUDirect.Driver = nil, read, nil, nil, []string{"nvidia-headless-570-server-open"}
+		notes := strings.Join(mustBuild(t, a, inv, plan.Options{}).Notes, "\n")
+		if strings.Contains(notes, "vm-01: did not tell whether Secure Boot is on") != (read == nil) ||
+			!strings.Contains(notes, "vm-01: has a kernel whose modules were not read") {
+			t.Error(notes)
+		}
+	}
+}
+
 // If nouveau uses the GPU, the guest is rebooted without it before anything else is done inside it, and the state of the kernel is
 // read after that. None of this is planned if the driver is installed, Secure Boot refuses it, or the program runs in that guest.
 func TestNouveauIsKeptFromTheGPU(t *testing.T) {

@@ -246,11 +246,13 @@ func TestCanary(t *testing.T) {
 	for name, c := range map[string]struct {
 		off     bool
 		vcenter string // host
+		dpu     string // host with a card that has a CPU
 		first   string
 	}{
-		"first host":                {false, "", "esx-01"},
-		"switched off":              {true, "", ""},
-		"never the host of vCenter": {false, "esx-01", "esx-02"},
+		"first host":                {false, "", "", "esx-01"},
+		"switched off":              {true, "", "", ""},
+		"never the host of vCenter": {false, "esx-01", "", "esx-02"},
+		"a BlueField goes first":    {true, "", "esx-03", "esx-03"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := withTools(newSRIOV(3))
@@ -261,6 +263,10 @@ func TestCanary(t *testing.T) {
 				v := newVM(9, c.vcenter)
 				v.VCenterVM = true
 				inv.VMs = append(inv.VMs, v)
+			}
+			if h := inv.Host(c.dpu); h != nil {
+				n := h.NIC("vmnic2")
+				n.Vendor, n.PCIDeviceID = "15b3", "a2d6"
 			}
 			p := mustBuild(t, a, inv, plan.Options{})
 			for _, b := range p.Brackets {
@@ -281,7 +287,7 @@ func TestCanary(t *testing.T) {
 					t.Errorf("%s waits for %q", b.ID(), b.After)
 				}
 			}
-			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "first and alone") }); said == c.off {
+			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "first and alone") }); said == (c.first == "") {
 				t.Errorf("notes: %q", p.Notes)
 			}
 		})

@@ -11,7 +11,8 @@ import (
 
 // canary reboots one host first: no other host goes down before it is back, its VFs exist and its VMs run again. The host that
 // runs vCenter is never the canary: it is last. Hosts whose card has a CPU of its own (BlueField) go before the others: its mode can
-// be read only after the reboot that activates the firmware tools, and in DPU mode the host gets no VF.
+// be read only after the reboot that activates the firmware tools, and in DPU mode the host gets no VF. That holds without
+// run.reboot.canary too.
 func (w *waves) canary(last *draft.Host) {
 	rank := func(h *draft.Host) int {
 		switch {
@@ -41,8 +42,11 @@ func (w *waves) canary(last *draft.Host) {
 		return
 	}
 	if !w.Answers.Run.Reboot.Canary {
-		w.Note("no host reboots first on its own (run.reboot.canary: false): a wrong setting is only noticed after a whole wave")
-		return
+		if !slices.ContainsFunc(order, ownCPU) {
+			w.Note("no host reboots first on its own (run.reboot.canary: false): a wrong setting is only noticed after a whole wave")
+			return
+		}
+		w.Note("run.reboot.canary: false has no effect here: a BlueField in DPU mode must be found before a second host reboots")
 	}
 	what := "devices"
 	switch {
@@ -64,7 +68,7 @@ func (w *waves) canary(last *draft.Host) {
 	if ownCPU(first) {
 		w.Note("%s has a BlueField, whose mode can be read only where the firmware tools run: such hosts reboot before the others", first.Name)
 	}
-	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again",
+	w.Note("%s reboots first and alone: no other host reboots until it is back, its %s are found and its VMs run again",
 		first.Name, what)
 }
 
