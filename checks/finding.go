@@ -67,6 +67,15 @@ func (f Finding) State() Status {
 	return f.Status
 }
 
+// Count counts findings by State, and the rows that apply to nothing; all documents and texts show these numbers.
+func Count(all []Finding, nothing ...string) map[Status]int {
+	n := map[Status]int{Pass: 0, Warn: 0, Fail: 0, Unknown: 0, NotRead: 0, NotApplicable: len(nothing)}
+	for _, f := range all {
+		n[f.State()]++
+	}
+	return n
+}
+
 // Applied returns the findings about targets, and the ids of the rows that apply to nothing.
 func Applied(all []Finding) (found []Finding, nothing []string) {
 	found = []Finding{}

@@ -97,6 +97,7 @@ func pauseCheck() checks.Check {
 func dcbCheck() checks.Check {
 	return checks.Check{
 		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual,
+		Fixes:    []backends.Kind{backends.KindModuleParams}, // pfctx and pfcrx switch PFC on
 		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA",
 		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: passes, for information",
 		Remedy:   "Align DCB with the switch.",
@@ -140,6 +141,7 @@ func parameters(id string, modes []answers.Mode, criteria, remedy, source string
 	ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
+		Fixes:    []backends.Kind{backends.KindModuleParams},
 		Criteria: criteria + "; without qos.lossless pfc: passes, for information", Remedy: remedy,
 		Run: row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			p := params{family: nic.Of(n.Driver), sys: sys}

@@ -245,7 +245,8 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	return console.Exit(code)
 }
 
-// An outcome is the last line that apply, resume and rollback print with -o json.
+// An outcome is the last line that apply, resume and rollback print with -o json. Instead of their document, plan, discover and
+// rehearse print it if they fail.
 type outcome struct {
 	Event        string                 `json:"event"`
 	Status       engine.Status          `json:"status"`
@@ -280,7 +281,7 @@ func (r *runner) writeResult(o outcome, code int) error {
 // statusRefused is the status of a result line where nothing was begun.
 const statusRefused = engine.Status("refused")
 
-// resultLine ends the JSON lines of a command that failed before its run could write a result.
+// resultLine ends the output of -o json of a command that failed before it could write its document, or its run a result.
 func resultLine(e *console.Env, command, output string, err error) error {
 	if _, said := errors.AsType[*console.CodeError](err); said || err == nil || output != "json" {
 		return err
@@ -293,7 +294,9 @@ func resultLine(e *console.Env, command, output string, err error) error {
 	case console.ExitInterrupted:
 		o.Status = engine.StatusInterrupted
 	}
-	if command != "rollback" {
+	switch command {
+	case "rollback", "discover", "rehearse": // no verdict on a setup
+	default:
 		v := report.Decide(&report.Report{Command: report.Apply, Err: o.Err, Hint: o.Hint, ErrExit: code})
 		o.Verdict, o.Summary, o.Cause = v.Name, v.Summary, v.Cause
 	}

@@ -74,6 +74,7 @@ func lastMeasured(state, vcenter string) time.Time {
 // checkDoc is the documented JSON of check.
 type checkDoc struct {
 	Status       string                 `json:"status"`
+	Mode         string                 `json:"mode,omitempty"` // none without answers
 	Verdict      report.Name            `json:"verdict"`
 	Exit         int                    `json:"exit"`
 	Summary      string                 `json:"summary"`
@@ -85,7 +86,7 @@ type checkDoc struct {
 	Causes       []report.Cause         `json:"causes"`                 // failures and their consequences
 	Results      []checks.Finding       `json:"results"`
 	Measurements []perftest.Measurement `json:"measurements,omitempty"`
-	Counts       map[string]int         `json:"counts"`             // not_read ones are among the unknown ones
+	Counts       map[checks.Status]int  `json:"counts"`             // quiet results are not_read
 	Baseline     string                 `json:"baseline,omitempty"` // when it was saved
 	LastMeasured time.Time              `json:"last_measured,omitzero"`
 	Simulated    bool                   `json:"simulated"`
@@ -110,20 +111,14 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 func (c *checked) document() checkDoc {
 	r, v := c.report, c.verdict()
 	doc := checkDoc{
-		Status: v.Word(), Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint, Chain: v.Chain,
+		Status: v.Word(), Mode: r.Mode, Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint, Chain: v.Chain,
 		FirstBroken: catalogue.FirstBroken(r.Checks), Causes: append([]report.Cause{}, r.Causes()...),
 		Results:      append([]checks.Finding{}, r.Checks...),
 		Measurements: r.Measurements, LastMeasured: r.LastMeasured, Simulated: r.Simulated, Insecure: r.Insecure, APICalls: c.calls,
-		Counts: map[string]int{string(checks.NotApplicable): len(r.NotApplicable), string(checks.NotRead): 0},
+		Counts: checks.Count(r.Checks, r.NotApplicable...),
 	}
 	if c.baseline != nil {
 		doc.Baseline = c.baseline.Made.Format(time.RFC3339)
-	}
-	for _, f := range r.Checks {
-		doc.Counts[string(f.Status)]++
-		if f.State() == checks.NotRead {
-			doc.Counts[string(checks.NotRead)]++
-		}
 	}
 	return doc
 }

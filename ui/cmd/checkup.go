@@ -16,7 +16,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -178,7 +177,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 
 // keep saves the current state as the new baseline. A broken state is refused without force.
 func (u *checkup) keep(c *checked, file string, force bool) error {
-	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
+	if n := checks.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
 		return &console.CodeError{Code: c.verdict().Exit,
 			Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",

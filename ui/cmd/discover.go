@@ -40,7 +40,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				return err
 			}
 			defer e.Collect(0, memoryOfDiscover)()
-			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return resultLine(e, "discover", output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				s, err := session.Open(ctx, e, set, nil)
 				if err != nil {
 					return err
@@ -63,10 +63,10 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 					return err
 				}
 				if !eligible && f == (nicFilter{all: f.all}) {
-					return nothingEligible(inv)
+					return &console.CodeError{Code: console.ExitRefused, Err: nothingEligible(inv)} // the list is printed
 				}
 				return nil
-			})
+			}))
 		}),
 	}
 	console.OutputFlag(c, &output, "table", "json", "yaml")

@@ -32,7 +32,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 			if err := console.OutputFiles(cmd); err != nil {
 				return err
 			}
-			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return resultLine(e, "plan", output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				d, err := openDiff(other, &f, output)
 				if err != nil {
 					return err
@@ -65,7 +65,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 					return console.Exit(console.ExitChanges)
 				}
 				return nil
-			})
+			}))
 		},
 	}
 	f.add(c)

@@ -61,7 +61,8 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 			if e.Restart != nil {
 				e.Restart("gcstoptheworld=1")
 			}
-			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd) })
+			return resultLine(e, "rehearse", f.output,
+				console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd) }))
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the wanted settings")

@@ -39,6 +39,10 @@ func walk(t *testing.T, env map[string]string, file string, flags ...string) map
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatalf("%v: %s%s", err, out, errs)
 	}
+	if got := checks.Count(doc.Results); got[checks.Unknown] != doc.Counts[string(checks.Unknown)] ||
+		got[checks.NotRead] != doc.Counts[string(checks.NotRead)] {
+		t.Errorf("%s: counts %v of %v", filepath.Base(file), doc.Counts, got)
+	}
 	listed, read := map[string]bool{}, map[string]bool{}
 	for _, f := range doc.Results {
 		listed[f.ID] = true

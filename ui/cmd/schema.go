@@ -22,11 +22,11 @@ var documents = []string{"answers", "discover", "plan", "rehearse", "apply", "ch
 func schemaOf(document string) ([]byte, error) {
 	switch document {
 	case "discover":
-		return plain.Schema("Inventory of rdma-setup discover -o json", backends.Inventory{})
+		return plain.Schema("Inventory of rdma-setup discover -o json", backends.Inventory{}, outcome{})
 	case "rehearse":
-		return plain.Schema("Rehearsal of rdma-setup rehearse -o json", twin.Rehearsal{})
+		return plain.Schema("Rehearsal of rdma-setup rehearse -o json", twin.Rehearsal{}, outcome{})
 	case "plan":
-		return plain.Schema("Plan of rdma-setup plan -o json", planDoc{})
+		return plain.Schema("Plan of rdma-setup plan -o json", planDoc{}, outcome{})
 	case "check":
 		return plain.Schema("Result of rdma-setup check -o json", checkDoc{})
 	case "report":

@@ -85,7 +85,7 @@ func (p *preflightPage) Enter(w *frame.Wizard) tea.Cmd {
 
 func (p *preflightPage) text(w *frame.Wizard, inv *backends.Inventory) string {
 	var b strings.Builder
-	failed := plain.Count(w.Findings)[checks.Fail]
+	failed := checks.Count(w.Findings)[checks.Fail]
 	switch {
 	case p.refused != nil:
 		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail),
@@ -139,7 +139,7 @@ func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	case p.refused != nil:
 		return nil, p.refused
 	}
-	if n := plain.Count(w.Findings)[checks.Fail]; n > 0 {
+	if n := checks.Count(w.Findings)[checks.Fail]; n > 0 {
 		return nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and press r, or go back and change the answers",
 			"%s failed", plain.Counted(n, "check"))
 	}

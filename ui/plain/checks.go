@@ -158,25 +158,13 @@ func LinkWord(s checks.Status) string {
 
 // Tally is "12 passed, 1 warning, 0 failed, 2 unknown, 30 not read".
 func Tally(all []checks.Finding) string {
-	n := map[checks.Status]int{}
-	for _, f := range all {
-		n[f.State()]++
-	}
+	n := checks.Count(all)
 	said := fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail],
 		n[checks.Unknown])
 	if n[checks.NotRead] > 0 {
 		said += fmt.Sprintf(", %d not read", n[checks.NotRead])
 	}
 	return said
-}
-
-// Count counts findings by status.
-func Count(all []checks.Finding) map[checks.Status]int {
-	n := map[checks.Status]int{}
-	for _, f := range all {
-		n[f.Status]++
-	}
-	return n
 }
 
 // A Group holds the findings of one check with one status: one cause, several targets.

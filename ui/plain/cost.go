@@ -58,7 +58,8 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	if vmsOff == 0 {
 		vmsOff = max(1, len(cycled))
 	}
-	if len(cycled) > 0 {
+	if _, together := plan.OffTogether(p.Brackets, p.Changes); len(cycled) > 0 {
+		vmsOff = max(vmsOff, together)
 		first += fmt.Sprintf(", at most %s off at a time", Counted(min(vmsOff, len(cycled)), "VM"))
 	}
 	if restarts > 0 {

@@ -16,8 +16,9 @@ import (
 // The cost lists reboots, power-offs and how many happen at a time, other VMs, what cannot be undone, and other traffic on the
 // same driver or card.
 func TestCostLines(t *testing.T) {
+	reboot := []string{(&plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef("esx-2")}).ID()}
 	power := func(vm string) plan.Bracket {
-		return plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm)}
+		return plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm), Effect: plan.VMPowerCycle, Around: reboot}
 	}
 	p := &plan.Plan{
 		Changes: []plan.Change{
@@ -45,7 +46,7 @@ func TestCostLines(t *testing.T) {
 			{Name: "esx-2", NICs: nics}},
 	}
 	want := []string{
-		"3 host reboots on 2 hosts, at most 1 at a time; 3 VM power cycles, at most 1 VM off at a time",
+		"3 host reboots on 2 hosts, at most 1 at a time; 3 VM power cycles, at most 3 VMs off at a time",
 		"about 54 min if a host is out of service for 25 min and a VM off for 5 min",
 		"VMs that are not in the answers and are powered off: billing-01",
 		"other pNICs affected: vmnic0 (vMotion) on esx-1, esx-2",

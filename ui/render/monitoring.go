@@ -85,10 +85,9 @@ func (x *exposition) checks(r *report.Report, chain []checks.Link) {
 		status checks.Status
 	}
 	x.metric("rdma_setup_checks", "Findings by status; rows that apply to nothing count as one.")
-	total := map[checks.Status]int{checks.NotApplicable: len(r.NotApplicable)}
+	total := checks.Count(r.Checks, r.NotApplicable...)
 	var by plain.Gathered[row, checks.Finding]
 	for _, f := range r.Checks {
-		total[f.State()]++
 		by.Add(row{f.ID, f.State()}, f)
 	}
 	for _, s := range []checks.Status{checks.Pass, checks.Warn, checks.Fail, checks.Unknown, checks.NotRead, checks.NotApplicable} {
@@ -204,10 +203,7 @@ func unread(chain []checks.Link) string {
 // Nagios prints one line for monitoring plug-ins, with performance data.
 func Nagios(w io.Writer, r *report.Report) error {
 	v := report.Decide(r)
-	n := map[checks.Status]int{checks.NotApplicable: len(r.NotApplicable)}
-	for _, f := range r.Checks {
-		n[f.State()]++
-	}
+	n := checks.Count(r.Checks, r.NotApplicable...)
 	said := []string{fmt.Sprintf("pass=%d warn=%d;0 fail=%d;;0 unknown=%d not_read=%d not_applicable=%d", n[checks.Pass], n[checks.Warn],
 		n[checks.Fail],
 		n[checks.Unknown], n[checks.NotRead], n[checks.NotApplicable])}

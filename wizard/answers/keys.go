@@ -303,7 +303,8 @@ func fixedKeys() []Key {
 			Hint: "write a time of day in quotes, as \"05:00\""},
 		{Path: "run.power", Doc: "how many VMs are off at the same time"},
 		{Path: "run.power.max_unavailable",
-			Doc:  "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
+			Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1, or as many as " +
+				"have to be off together",
 			Hint: "write a number or all"},
 		{Path: "run.power.canary", Doc: "change one VM first, and the others only after its RDMA port is active", Default: "true"},
 		{Path: "run.power.canary_reboot", Doc: "restart the guest of the first VM once after its setup, where VMs are power-cycled; " +

@@ -237,3 +237,17 @@ func Together(brackets []Bracket, changes []Change) [][]string {
 	}
 	return out
 }
+
+// OffTogether returns how many power cycles of VMs there are, and the most that are in one group of Together: a default limit of
+// VMs that are off at the same time (answers.Power) gives way to it.
+func OffTogether(brackets []Bracket, changes []Change) (cycles, most int) {
+	off := map[string]bool{}
+	for _, br := range brackets {
+		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == VMPowerCycle
+	}
+	for _, ids := range Together(brackets, changes) {
+		n := len(slices.DeleteFunc(ids, func(id string) bool { return !off[id] }))
+		cycles, most = cycles+n, max(most, n)
+	}
+	return cycles, max(1, most)
+}

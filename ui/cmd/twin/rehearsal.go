@@ -71,8 +71,8 @@ func (r *Rehearsal) Take(t Timeline) {
 
 // Judged adds the findings of the checks after the run.
 func (r *Rehearsal) Judged(found []checks.Finding) {
+	r.Checks = checks.Count(found)
 	for _, f := range found {
-		r.Checks[f.Status]++
 		if f.Status == checks.Fail {
 			r.Findings = append(r.Findings, f.ID+" "+f.Target.Name+": "+f.Evidence)
 		}
@@ -134,7 +134,9 @@ func (r *Rehearsal) ends() []string {
 	if len(r.Checks) > 0 {
 		text := "checks on the twin:"
 		for _, s := range slices.Sorted(maps.Keys(r.Checks)) {
-			text += fmt.Sprintf(" %d %s,", r.Checks[s], s)
+			if r.Checks[s] > 0 {
+				text += fmt.Sprintf(" %d %s,", r.Checks[s], plain.LinkWord(s))
+			}
 		}
 		out = append(out, strings.TrimSuffix(text, ","))
 	}

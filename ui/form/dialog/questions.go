@@ -280,7 +280,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := plain.Count(found)[checks.Fail]; n > 0 {
+	if n := checks.Count(found)[checks.Fail]; n > 0 {
 		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again",
 			"%s failed: nothing was changed", plain.Counted(n, "check"))
 	}

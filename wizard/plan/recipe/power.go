@@ -22,17 +22,8 @@ func (b *builder) powerWaves() {
 			minutes = plan.MinutesOut(backends.BracketVMPower) + plan.MinutesOut(backends.BracketReboot)
 		}
 	}
-	together, cycles := 1, 0
 	groups := plan.Together(brackets, b.Plan.Changes)
-	for _, ids := range groups {
-		n := 0
-		for _, id := range ids {
-			if off[id] {
-				n++
-			}
-		}
-		cycles, together = cycles+n, max(together, n)
-	}
+	cycles, together := plan.OffTogether(brackets, b.Plan.Changes)
 	if cycles == 0 {
 		b.powerCanary(off)
 		return
