@@ -91,6 +91,7 @@ func (p *connectPage) resume(w *frame.Wizard) tea.Cmd {
 	}
 	cmd := p.Enter(w)
 	p.draft = nil
+	w.Say("The kept answers are loaded. Enter continues.")
 	return cmd
 }
 
@@ -141,8 +142,8 @@ var ways = [...][2]string{
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	if p.trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\n"+
-			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or any "+
-			"other key to go back.",
+			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or Esc "+
+			"to go back.",
 			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"

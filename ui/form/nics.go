@@ -42,6 +42,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	chosen := map[string]bool{}
 	p.nic = map[string]backends.NIC{}
 	first := ""
+	w.Answers.Switch.Name = entry.UsedSwitch(w.Answers, w.Overview, w.Fabric.Choose)
 	ports := entry.RailPorts(w.Answers, w.Overview, w.Fabric.Choose)
 	p.rail, p.several = min(p.rail, len(ports)-1), len(ports) > 1
 	picks := ports[p.rail]
@@ -147,7 +148,8 @@ func (p *nicsPage) Keep(w *frame.Wizard) error {
 		}
 	}
 	if len(without) > 0 {
-		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and deselect the host", plain.Names(without))
+		return backends.Errorf(backends.KindUsage, "", "choose one with Space, or go back and deselect the host", "no pNIC is chosen on %s",
+			plain.Names(without))
 	}
 	if p.kept(); len(accepted) > 0 {
 		w.Answers.PVRDMA.AllowNoHCA = true

@@ -39,7 +39,7 @@ func (f *fields) listed(k tea.KeyPressMsg) bool {
 			f.put(values[i])
 		}
 	default:
-		return word == "backspace" || word == "delete"
+		return word == "backspace" || word == "delete" || strings.HasPrefix(word, "ctrl+") || strings.HasPrefix(word, "alt+")
 	}
 	return true
 }
@@ -59,8 +59,10 @@ func (f *fields) open(q question) {
 	})
 	f.offers = live.NewTable(f.theme, []live.Column{{Title: q.Title}, {Title: ""}}, rows)
 	f.offers.Radio = true
-	f.offers.Chosen[strings.TrimSpace(*q.Value)] = true
-	f.offers.At(strings.TrimSpace(*q.Value))
+	if is := strings.TrimSpace(*q.Value); slices.ContainsFunc(rows, func(r live.Row) bool { return r.ID == is }) {
+		f.offers.Chosen[is] = true
+		f.offers.At(is)
+	}
 }
 
 // choose handles the keys of the list: Enter and Space select the row at the cursor, Esc changes nothing.

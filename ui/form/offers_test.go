@@ -36,6 +36,11 @@ func TestFieldsOfferWhatExists(t *testing.T) {
 		if s := k.w.Answers.Switch; s.Name != "DVS-2" || s.PortGroup != "PG-2" {
 			t.Errorf("%+v", s)
 		}
+		inv := twoSwitches() // whose only suitable pNICs are on a switch already: the page before would refuse them under any other name
+		for i := range inv.Hosts {
+			inv.Hosts[i].NIC("vmnic2").Switch = "DVS-2"
+		}
+		atSwitch(t, &world{inv: inv}).shows("> DVS-2")
 	})
 }
 
@@ -44,7 +49,7 @@ func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{inv: twoSwitches(), shared: true}, 80, 24).press("enter").write("right").press("enter", "a", "enter", "down", "down",
 			"enter", "enter").on("GPUs")
-		k.press("x", "right").shows("> sriov").press("backspace", "p").shows("> passthrough").press("s").shows("> sriov").press("left").shows(
+		k.press("x", "right").shows("> sriov").press("backspace", "ctrl+u", "p").shows("> passthrough").press("s").shows("> sriov").press("left").shows(
 			"> passthrough")
 		k.press("f4").shows("a VF for each VM").press("return", "enter").on("VMs and guests").press("space").shows("1 chosen")
 		k.press("down", "space").shows("vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01").press("a").shows("not all are chosen").
@@ -68,6 +73,7 @@ func TestARefusalLeadsToItsAnswer(t *testing.T) {
 		backends.SwitchRef("DVS-2"):   {"Switch and vmknic", "│ Distributed switch", "choose another"},
 		backends.PortGroupRef("PG"):   {"Switch and vmknic", "│ Port group", "choose another"},
 		backends.HostRef("esx-02"):    {"pNICs", "3 of 4", "choose another"},
+		backends.HostRef("esx-01"):    {"Switch and vmknic", "│ VLAN", "raise switch.vlan, or move VMs"},
 		backends.ClusterRef("Island"): {"Hosts", "1 of 3", "choose another"},
 	} {
 		bubble(t, target.String(), func(t *testing.T) {

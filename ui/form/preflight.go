@@ -113,15 +113,18 @@ func (p *preflightPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return nil, p.scroll != nil && p.scroll.Update(msg)
 }
 
-// answerOf shows the page with the answer that caused a refusal, with the cursor on its target.
+// answerOf shows the page with the answer that caused a refusal, with the cursor on its target: the answer that the remedy names, else
+// those about the target.
 func answerOf(w *frame.Wizard, r plan.Refusal) tea.Cmd {
-	at := frame.NICsAt
-	switch r.Target.Type {
-	case backends.TypeVM, backends.TypeGuest:
-		at = frame.VMsAt
-	case backends.TypeSwitch, backends.TypePortGroup:
+	at, typ := frame.NICsAt, r.Target.Type
+	switch {
+	case named(entry.Settings(w.Answers, w.Overview), r.Remedy) != "":
 		at = frame.SwitchAt
-	case backends.TypeVCenter, backends.TypeDatacenter, backends.TypeCluster:
+	case typ == backends.TypeVM, typ == backends.TypeGuest:
+		at = frame.VMsAt
+	case typ == backends.TypeSwitch, typ == backends.TypePortGroup:
+		at = frame.SwitchAt
+	case typ == backends.TypeVCenter, typ == backends.TypeDatacenter, typ == backends.TypeCluster:
 		at = frame.HostsAt
 	}
 	cmd := w.Show(at)

@@ -94,15 +94,21 @@ func (p *switchPage) at(path string) int {
 	return slices.IndexFunc(p.questions, func(q entry.Question) bool { return q.Path == path })
 }
 
-// point moves to the field that the remedy names, else to that with the name of the switch or port group.
-func (p *switchPage) point(r plan.Refusal) {
-	path := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}[r.Target.Type]
-	for _, word := range strings.Fields(r.Remedy) {
-		if word = strings.Trim(word, ",.;"); p.at(word) >= 0 {
-			path = word
-			break
+// named returns the path of the first question that a remedy names, "" if it names none.
+func named(questions []entry.Question, remedy string) string {
+	for _, word := range strings.Fields(remedy) {
+		word = strings.Trim(word, ",.;")
+		if slices.ContainsFunc(questions, func(q entry.Question) bool { return q.Path == word }) {
+			return word
 		}
 	}
+	return ""
+}
+
+// point moves to the field that the remedy names, else to that with the name of the switch or port group.
+func (p *switchPage) point(r plan.Refusal) {
+	of := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}
+	path := cmp.Or(named(p.questions, r.Remedy), of[r.Target.Type])
 	if i := p.at(path); i >= 0 {
 		p.fields.focus(i)
 	}

@@ -94,7 +94,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.table.Edits = []live.Edit{
 		{Key: "e", Column: addressColumn, Set: p.edit(p.guests.SetAddress), AllKey: "E", AllAsk: "First address",
 			All: p.editAll(func(ids []string, text string) error { return p.guests.SetAddresses(ids, text, w.Overview.VMs) })},
-		{Key: "l", Column: loginColumn, Form: "user@address[:port]", Set: p.edit(p.guests.SetLogin), AllKey: "L", AllAsk: "Login",
+		{Key: "l", Column: loginColumn, Form: "user@address[:port]", Set: p.edit(p.guests.SetLogin), AllKey: "L", AllAsk: "Login account",
 			All: p.editAll(p.guests.SetLogins)},
 	}
 	p.table.Paste = func(text string) error {

@@ -121,11 +121,14 @@ func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 	case "d":
 		l.details = !l.details
 	case "x", "R":
-		if l.on && l.at < len(all) {
+		switch {
+		case !l.on || l.at >= len(all):
+			l.said = "choose a target first, with the arrow keys"
+		case key == "x" && all[l.at].Word() == "done":
+			l.said = backends.Clean(all[l.at].Target.String()) + " is done; nothing is left to skip"
+		default:
 			do := map[string]engine.Verb{"x": engine.ControlSkip, "R": engine.ControlRetry}[key]
 			l.confirm = &engine.Control{Do: do, Target: all[l.at].Target}
-		} else {
-			l.said = "choose a target first, with the arrow keys"
 		}
 	case "esc":
 		if !l.on {

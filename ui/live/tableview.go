@@ -116,9 +116,11 @@ func (t *Table) cells(cells []string, shown []bool, width int) string {
 
 // detail returns the error, or else the details of the row under the cursor, in at most two lines.
 func (t *Table) detail(width int) []string {
-	text, style := t.err, t.theme.Bad
-	if r := t.row(); text == "" && r != nil {
-		text, style = backends.Clean(r.Detail), t.theme.Accent
+	text, style := "", t.theme.Accent
+	if r := t.row(); t.err != "" {
+		text, style = "error: "+t.err, t.theme.Bad
+	} else if r != nil {
+		text = backends.Clean(r.Detail)
 	}
 	lines := make([]string, detailLines)
 	copy(lines, t.theme.Rows(style, text, width, detailLines))
@@ -132,7 +134,7 @@ func (t *Table) foot(width int) string {
 		if t.many {
 			label = fmt.Sprintf("%s of %d: ", t.edit.AllAsk, len(t.together()))
 		}
-		if t.edit.Form != "" {
+		if t.edit.Form != "" && !t.many {
 			label += "(" + t.edit.Form + ") "
 		}
 		t.editor.SetWidth(max(8, width-lipgloss.Width(label)-4))

@@ -134,8 +134,8 @@ func fixedKeys() []Key {
 				"can fetch, or files on this computer", Mode: SRIOV},
 		{Path: "sriov.components[]",
 			Doc: "/vmfs/volumes/DATASTORE/FILE; https://SERVER/COMPONENT_VERSION_BUILD.zip or /DIRECTORY/COMPONENT_VERSION_BUILD.zip",
-			Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip. For a cluster that an image manages, write the URL of a " +
-				"web server that vCenter reaches, or the absolute path of the file on this computer, and keep its name: COMPONENT_VERSION_BUILD.zip"},
+			Hint: "write /vmfs/volumes/DATASTORE/FILE.zip; for a cluster that an image manages, https://SERVER/FILE.zip or an absolute path on " +
+				"this computer"},
 		{Path: "sriov.reset_advanced_pci",
 			Doc: "when firmware settings are changed, also set ADVANCED_PCI_SETTINGS=0; tuned PCI values of the card are lost", Default: "false",
 			Mode: SRIOV},

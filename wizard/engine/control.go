@@ -204,7 +204,7 @@ func (s *stage) skipTarget(c Control) (string, func(), error) {
 		rest = slices.DeleteFunc(slices.Clone(l.nodes), func(n *node) bool { return n.state != "" || n.closes && n.cancel == nil })
 	}
 	if len(rest) == 0 {
-		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "%s: nothing is left to do in this stage", c.Target)
+		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "nothing is left to do in this stage")
 	}
 	why := skippedBy + c.By
 	return fmt.Sprintf("the rest of %s is left to rdma-setup resume, with what needs it", c.Target), func() {

@@ -35,6 +35,7 @@ func (q *questions) mode(inv *backends.Inventory) error {
 // nics asks for the pNICs of each rail, and whether to add another if the hosts have pNICs for it.
 func (q *questions) nics(inv *backends.Inventory) error {
 	choose := q.o.Fabric.Choose
+	q.a.Switch.Name = entry.UsedSwitch(q.a, inv, choose)
 	var ports plain.Gathered[string, string]
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {

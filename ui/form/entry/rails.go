@@ -27,6 +27,34 @@ func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []ma
 	return out
 }
 
+// UsedSwitch returns the name of the distributed switch: that of the answers, except where no host has a pNIC because all that could
+// carry RDMA are uplinks of one other switch, which carries no VM. The name is asked for after the pNICs.
+func UsedSwitch(a *answers.Answers, inv *backends.Inventory, choose Chooser) string {
+	if a.WholeCard() || len(a.Rails) > 0 || len(choose(a, inv)) > 0 {
+		return a.Switch.Name
+	}
+	var used []string
+	for _, s := range inv.Switches {
+		try := Copied(a)
+		try.Switch.Name = s.Name
+		picks := choose(try, inv)
+		if !slices.ContainsFunc(a.Hosts.Names, func(host string) bool {
+			h := inv.Host(host)
+			if h == nil {
+				return true
+			}
+			n := h.NIC(picks[host])
+			return n == nil || n.Switch != s.Name || len(n.Use.VMs) > 0
+		}) {
+			used = append(used, s.Name)
+		}
+	}
+	if len(used) != 1 {
+		return a.Switch.Name
+	}
+	return used[0]
+}
+
 // AboutNoHCA describes how VMs communicate on hosts without an RDMA card (pvrdma.allow_no_hca).
 const AboutNoHCA = "VMs there use memory on the host and TCP to other hosts, not RDMA"
 

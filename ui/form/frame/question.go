@@ -102,7 +102,7 @@ func capital(s string) string {
 func (q *questionMsg) hints() []Hint {
 	switch {
 	case q.Key != nil:
-		return []Hint{{"y", "trust it and keep it"}, {"n", "decline"}}
+		return []Hint{{"y", "trust it and keep it"}, {"n Esc", "decline"}}
 	case q.Secret != "":
 		return []Hint{{"Enter", "use it"}, {"Esc", "continue without it"}, {"Ctrl-C", "leave"}}
 	}

@@ -35,7 +35,7 @@ func (w *Wizard) sidePanel(height int) string {
 		if w.far <= page && (page != connectAt || w.Overview == nil) {
 			return // not asked yet
 		}
-		text := clipLines(theme.Wrap(backends.Clean(value), width-2), 3)
+		text := clipLines(theme.Wrap(backends.Clean(value), width-2), width-2, 3)
 		fmt.Fprintf(&b, "%s\n  %s\n", w.Theme.Quiet.Render(label), strings.ReplaceAll(text, "\n", "\n  "))
 	}
 	b.WriteString(w.Theme.Title.Render("Answers so far") + "\n")
@@ -73,12 +73,13 @@ func (w *Wizard) sidePanel(height int) string {
 }
 
 // clipLines keeps the first lines of a text.
-func clipLines(s string, n int) string {
+func clipLines(s string, width, n int) string {
 	l := strings.Split(s, "\n")
 	if len(l) <= n {
 		return s
 	}
-	return strings.Join(l[:n], "\n") + " ..."
+	l[n-1] = strings.TrimRight(theme.Clip(l[n-1], width-len(" ...")), " ") + " ..."
+	return strings.Join(l[:n], "\n")
 }
 
 const helpText = `  Enter     next field; on the last, accept the page; a plan says what to type

@@ -35,6 +35,9 @@ func (w *Wizard) draw() string {
 	}
 	if w.width < minWidth || w.height < minHeight {
 		words := fmt.Sprintf("This screen is %dx%d.\nrdma-setup needs %dx%d:\nmake it larger.", w.width, w.height, minWidth, minHeight)
+		if w.running != nil && !isClosed(w.running) {
+			words += "\nThe run continues."
+		}
 		return lipgloss.NewStyle().MaxWidth(w.width).MaxHeight(max(1, w.height)).Render(theme.Wrap(words, w.width))
 	}
 	head, foot := w.header(), w.footer()
@@ -208,9 +211,9 @@ func (w *Wizard) problem() string {
 	if refused, ok := errors.AsType[*plan.Refused](w.Err); ok && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+backends.Clean(what), w.width-1), 2))
+	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+backends.Clean(what), w.width-1), w.width-1, 2))
 	if hint != "" {
-		s += "\n" + clipLines(theme.Fold(" hint:  "+backends.Clean(hint), w.width-1), 2)
+		s += "\n" + clipLines(theme.Fold(" hint:  "+backends.Clean(hint), w.width-1), w.width-1, 2)
 	}
 	return s
 }
