@@ -3,6 +3,7 @@ package vcenter_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vmware/govmomi/object"
@@ -137,12 +138,13 @@ func TestFilterNeedsAnObject(t *testing.T) {
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.Task:task-999' has already been deleted or has not been completely created")
 }
 
-// A folder's tasks are read through its datacenter while others start: with the race detector, nothing is read while it is written.
+// A folder's tasks are read through its datacenter, and views come and go, while others start: with the race detector, nothing is read while it is written.
 func TestTraversalWhileTasksStart(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	var made sync.WaitGroup
+	var over atomic.Bool
 	made.Go(func() {
-		for i := range 10 {
+		for i := 0; i < 10 || !over.Load(); i++ {
 			if _, err := c.createDVS(newSwitch{name: fmt.Sprint("DVS-", i)}); err != nil {
 				t.Error(err)
 			}
@@ -160,7 +162,7 @@ func TestTraversalWhileTasksStart(t *testing.T) {
 			}},
 		}}},
 	}
-	most := 0
+	most, views := 0, view.NewManager(c.Client.Client)
 	for range 300 {
 		res, err := methods.RetrieveProperties(c.ctx, c.Client, &types.RetrieveProperties{This: c.ServiceContent.PropertyCollector,
 			SpecSet: []types.PropertyFilterSpec{spec}})
@@ -168,7 +170,11 @@ func TestTraversalWhileTasksStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		most = max(most, len(res.Returnval))
+		if v, err := views.CreateContainerView(c.ctx, c.ServiceContent.RootFolder, nil, true); err != nil || v.Destroy(c.ctx) != nil {
+			t.Error(err, v)
+		}
 	}
+	over.Store(true)
 	if made.Wait(); most == 0 {
 		t.Error("no task was read")
 	}

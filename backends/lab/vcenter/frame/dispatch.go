@@ -113,7 +113,7 @@ func (f *Frame) route(ctx *simulator.Context, m *simulator.Method) (mo.Reference
 			f.redirect(m, refuserType, "Refuse", &refusal{err: Refuse(&types.NotSupported{})})
 			return nil, nil
 		}
-		f.redirect(m, guardType, "Guard", &guarded{obj: obj, method: m.Name, body: m.Body})
+		f.redirect(m, guardType, "Guard", &guarded{obj: obj, self: m.This, method: m.Name, body: m.Body})
 		return nil, nil
 	}
 	if m.This.Type != "Task" && m.This.Type != "AuthorizationManager" {

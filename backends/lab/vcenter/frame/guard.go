@@ -7,6 +7,7 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
 )
 
 const guardType = "Guard"
@@ -15,17 +16,17 @@ const guardType = "Guard"
 // no answer and does not release the lock, and the next call on the object would wait forever.
 type guard struct{}
 
-// A guarded is a call of one such method.
+// A guarded is a call of one such method. self is the reference in the call: obj.Reference copies the object, which is not locked yet.
 type guarded struct {
 	obj    mo.Reference
+	self   types.ManagedObjectReference
 	method string
 	body   any
 }
 
 // Guard calls the method while holding the object's lock, and always releases the lock.
 func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
-	self := c.obj.Reference()
-	ctx.Caller = &self
+	ctx.Caller = &c.self
 	defer ctx.Map.AcquireLock(ctx, c.obj)()
 	return invoke(ctx, c.obj, c.method, c.body)
 }
