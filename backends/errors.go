@@ -62,6 +62,16 @@ func KindOf(err error) ErrorKind {
 	return ""
 }
 
+// WithHint returns an error with another hint.
+func WithHint(err error, hint string) error {
+	if e, is := err.(*Error); is {
+		other := *e
+		other.Hint = hint
+		return &other
+	}
+	return &Error{Kind: KindOf(err), What: err.Error(), Hint: hint, Err: err, told: true}
+}
+
 // IsLasting reports whether an error in err's chain is Lasting.
 func IsLasting(err error) bool {
 	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {

@@ -215,18 +215,21 @@ func buildError(vm, name, file string, r ssh.Result) error {
 			"Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file in /etc/modprobe.d, rebuild the initial RAM disk and " +
 				"reboot the guest."},
 		{"kernel source tree",
-			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
+			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then run " +
+				"rdma-setup resume."},
 		{"kernel headers",
-			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
-		{"compiler", "Install gcc in the release that built the kernel (cat /proc/version), then resume."},
+			"Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then run " +
+				"rdma-setup resume."},
+		{"compiler", "Install gcc in the release that built the kernel (cat /proc/version), then run rdma-setup resume."},
 		{"-lcuda", "Install NVIDIA's driver first: it contains libcuda."},
 		{"cuCtxCreate",
 			"This release of perftest does not compile with CUDA 13: take one after July 2026 (linux-rdma/perftest pull request 376), or install " +
 				"CUDA 12 and let /usr/local/cuda lead to it."},
-		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
+		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then run rdma-setup resume."},
 		{"cuda.h",
 			"Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or remove gpudirect.perftest from the answers."},
-		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or remove " +
+		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then run " +
+			"rdma-setup resume, or remove " +
 			perftestKey(name) + " from the answers."},
 		{"No space left", "Free some space in the guest."},
 		{"already installed", "Remove the driver's packages first, or remove gpudirect.driver from the answers."},

@@ -269,7 +269,7 @@ func failed(vm, what string, r ssh.Result) error {
 		{"No space left", backends.KindPermanent, "Free some space in the guest."},
 		{"Read-only file system", backends.KindPermanent,
 			"The guest's file system is mounted read-only. Check its kernel log for errors of the file system."},
-		{"is in use", backends.KindTransient, "Stop what uses RDMA in the guest, then resume."},
+		{"is in use", backends.KindTransient, "Stop what uses RDMA in the guest, then run rdma-setup resume."},
 		{"Resource temporarily unavailable", backends.KindTransient, "Another program is working in the guest. Try again."},
 		{"Operation not permitted", backends.KindPermission, "Log in as root, or as a user with sudo rights."},
 		{"ermission denied", backends.KindPermission, "Log in as root, or as a user with sudo rights."},

@@ -40,7 +40,7 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 	})
 	if err == backends.ErrLate {
 		err = backends.Errorf(backends.KindTransient, label(vm),
-			"Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
+			"Wait until the guest's automatic updates (unattended-upgrades) have ended, then run rdma-setup resume.",
 			"another package manager holds the lock for more than %s", p.g.options.AptLock)
 	}
 	return r, err

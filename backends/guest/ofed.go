@@ -265,7 +265,7 @@ func (m mofed) load(ctx context.Context, vm, verb string) error {
 	r, err := m.g.step(ctx, vm, step{what: "openibd " + verb, keep: true,
 		Command: ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || /etc/init.d/openibd " + verb + " </dev/null", Limit: 10 * time.Minute}})
 	if err == nil && r.ExitCode != 0 {
-		err = backends.Errorf(backends.KindTransient, label(vm), "Stop what uses RDMA in the guest, or reboot it, then resume.",
+		err = backends.Errorf(backends.KindTransient, label(vm), "Stop what uses RDMA in the guest, or reboot it, then run rdma-setup resume.",
 			"openibd %s: %s", verb, lastLines(r.Stdout+"\n"+r.Stderr, 3))
 	}
 	return err

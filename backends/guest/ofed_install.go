@@ -48,7 +48,7 @@ func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 		return fail(backends.KindPermanent, "Use the archive exactly as NVIDIA offers it.",
 			"%s contains no mlnxofedinstall in a directory with the archive's name", want.Archive)
 	case missing != nil:
-		return fail(backends.KindPermanent, "Install them, from CodeReady Builder or EPEL for instance, then resume.",
+		return fail(backends.KindPermanent, "Install them, from CodeReady Builder or EPEL for instance, then run rdma-setup resume.",
 			"it needs packages that are missing: %s", strings.TrimSpace(missing[1]))
 	case r.ExitCode == ofedNotReady:
 		return fail(backends.KindPermanent, "Set the archive that is made for this guest's release under guest.ofed.", "%s", lastLines(said, 2))
@@ -56,6 +56,6 @@ func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 		return fail(backends.KindPermanent, "This release of mlnxofedinstall is not supported. Install it by hand.", "%s", lastLines(said, 2))
 	}
 	return fail(backends.KindPermanent,
-		"Its logs are in the directories /tmp/MLNX_OFED_LINUX.*.logs of the guest; fix what they report, then resume, or "+
+		"Its logs are in the directories /tmp/MLNX_OFED_LINUX.*.logs of the guest; fix what they report, then run rdma-setup resume, or "+
 			"roll back: the distribution's packages are recorded.", "%s", lastLines(said, 3))
 }

@@ -145,7 +145,7 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 			"MLNX_OFED_LINUX.*.logs", true},
 		{"something uses RDMA", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"),
 			"command=/etc/init.d/openibd,do=fail:rmmod: ERROR: Module mlx5_ib is in use", backends.KindTransient, "mlx5_ib is in use",
-			"reboot it, then resume", true},
+			"reboot it, then run rdma-setup resume", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -185,7 +185,8 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w",
 				ErrConnectionLost)
 		}
-		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Check the machine, then resume.", "%w", ErrConnectionLost)
+		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Check the machine, then run "+
+			"rdma-setup resume.", "%w", ErrConnectionLost)
 	case x.out.begun:
 		return r, nil // ended by a signal, or replaced by exec
 	case x.frame.sudo:

@@ -160,13 +160,13 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	}
 	switch engine.Status(sum.Status) {
 	case engine.StatusPartial:
-		fmt.Fprintf(e.Stderr, "the run completed only in part. Continue with: rdma-setup resume %s\n", run)
+		fmt.Fprintf(e.Stderr, "the run completed only in part. Continue with: %s\n", sum.Phase.Continue(run))
 		code = cmp.Or(code, console.ExitPartial)
 	case engine.StatusFailed:
-		fmt.Fprintf(e.Stderr, "the run failed. Continue with: rdma-setup resume %s\n", run)
+		fmt.Fprintf(e.Stderr, "the run failed. Continue with: %s\n", sum.Phase.Continue(run))
 		code = cmp.Or(code, console.ExitFailed)
 	case engine.StatusInterrupted:
-		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: rdma-setup resume %s\n", run)
+		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: %s\n", sum.Phase.Continue(run))
 		code = cmp.Or(code, console.ExitInterrupted)
 	case "unreadable":
 		return backends.Errorf(backends.KindRefused, run, "look at journal.jsonl in the directory of the run",

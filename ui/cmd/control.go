@@ -119,8 +119,8 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		return err
 	})
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.",
-			"the run cannot be controlled: %w", err)
+		return "", backends.Errorf(backends.KindUnreachable, run,
+			"To continue a run that has ended or was killed: "+journal.Summarize(state, run).Phase.Continue(run), "the run cannot be controlled: %w", err)
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime + 5*time.Second))

@@ -92,9 +92,8 @@ func leftIn(st *journal.State) *report.LeftBehind {
 		}
 	}
 	run := st.Header.Run
-	l.Continue, l.Undo = "rdma-setup resume "+run, "rdma-setup rollback "+run
-	if st.Phase() == journal.PhaseRollback {
-		l.Continue, l.Undo = "rdma-setup rollback "+run, ""
+	if l.Continue = st.Phase().Continue(run); st.Phase() != journal.PhaseRollback {
+		l.Undo = "rdma-setup rollback " + run
 	}
 	return l
 }

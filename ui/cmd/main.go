@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -92,8 +93,25 @@ func Run(ctx context.Context, e *console.Env, args []string) int {
 		console.Explain(e.Stderr, err)
 		return console.ExitInterrupted
 	}
-	if err != nil {
+	if err = withoutRun(c, err); err != nil {
 		console.Explain(e.Stderr, err)
 	}
 	return console.ExitCode(err)
+}
+
+// withoutRun corrects the hint of a command that began no run: there is none to resume.
+func withoutRun(c *cobra.Command, err error) error {
+	switch c.Name() {
+	case c.Root().Name(), "resume", "rollback", "attach":
+		return err
+	case "apply":
+		if _, ran := errors.AsType[*console.CodeError](err); ran {
+			return err
+		}
+	}
+	hint := backends.HintOf(err)
+	if text := strings.ReplaceAll(hint, "run rdma-setup resume", "run the same command again"); text != hint {
+		return backends.WithHint(err, text)
+	}
+	return err
 }

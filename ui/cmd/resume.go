@@ -77,7 +77,11 @@ you have accepted it.`,
 				return resultLine(e, c.name, output, err)
 			}
 			return resultLine(e, c.name, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
-				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
+				phase := journal.PhaseApply
+				if c.back {
+					phase = journal.PhaseRollback
+				}
+				return phase.Err(run, c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop))
 			}))
 		}),
 	}

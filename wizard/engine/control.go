@@ -33,9 +33,10 @@ type Control struct {
 
 // A Remote passes controls to a run. Each run needs its own.
 type Remote struct {
-	asks chan ask
-	over chan struct{}
-	once sync.Once
+	asks  chan ask
+	over  chan struct{}
+	once  sync.Once
+	again string // the command that continues the run; set before it begins
 }
 
 type ask struct {
@@ -58,7 +59,7 @@ func (r *Remote) Ask(ctx context.Context, c Control) (text string, err error) {
 	select {
 	case r.asks <- ask{c, back}:
 	case <-r.over:
-		return "", backends.Errorf(backends.KindRefused, "", "Run rdma-setup resume to try again what failed.",
+		return "", backends.Errorf(backends.KindRefused, "", "To try again what failed: "+r.again,
 			"the changes of this run have ended")
 	case <-ctx.Done():
 		return "", backends.Errorf(backends.KindTransient, "", "Try again while steps are running.",
@@ -91,12 +92,13 @@ func (s *stage) control(ctx context.Context, c Control) (string, error) {
 		return "", backends.Errorf(backends.KindUsage, "", "", "unknown control %q", c.Do)
 	}
 	if s.halted {
-		return "", backends.Errorf(backends.KindRefused, "", "Run rdma-setup resume when it has ended.", "the run is being stopped")
+		return "", backends.Errorf(backends.KindRefused, "", "When it has ended: "+s.job.Remote.again, "the run is being stopped")
 	}
 	text, do, err := check(c)
 	if err != nil {
-		return "", err
+		return "", s.phase.Err(s.job.run(), err)
 	}
+	text = s.phase.Text(s.job.run(), text)
 	if err := s.append(journal.Record{Type: journal.TypeControl, Name: string(c.Do), Target: c.Target, By: c.By}); err != nil {
 		s.broken = err
 		s.halt("stopping: " + err.Error())

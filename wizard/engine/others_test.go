@@ -101,7 +101,7 @@ func switchInUse(_ context.Context, targets []backends.Ref) (map[backends.Ref]er
 	if !slices.Contains(targets, rdma) {
 		return nil, nil
 	}
-	return map[backends.Ref]error{rdma: backends.Errorf(backends.KindConflict, "rdma", "Wait.", "task by ada")}, nil
+	return map[backends.Ref]error{rdma: backends.Errorf(backends.KindConflict, "rdma", "Wait, then run rdma-setup resume.", "task by ada")}, nil
 }
 
 // tasksUnread is a Busy that cannot read the tasks.
@@ -160,7 +160,8 @@ func TestSwitchThatATaskMayStillCreate(t *testing.T) {
 			j := reopen(t, root, run)
 			jb := unwinding(w, wishes, j)
 			jb.Busy = switchInUse
-			if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindConflict || res.Status.Exit() == 0 {
+			if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindConflict || res.Status.Exit() == 0 ||
+				backends.HintOf(err) != "Wait, then run rdma-setup rollback "+run+"." {
 				t.Errorf("%s, %v", res.Status, err)
 			}
 			if left := j.State().OpenBrackets(); len(left) > 0 || len(w.Snapshot()) > 0 {

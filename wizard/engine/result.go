@@ -12,6 +12,7 @@ import (
 
 // keep stores the result of a node; of several attempts the last counts.
 func (r *runner) keep(n NodeResult) {
+	n.Err = r.phase.Err(r.job.run(), n.Err)
 	i, known := r.known[n.ID]
 	if !known {
 		r.known[n.ID] = len(r.result.Nodes)
@@ -48,6 +49,7 @@ func (r *runner) note(format string, args ...any) {
 // end determines the status of the run, writes the result to the journal and reports it to the views.
 func (r *runner) end(err error) (Result, error) {
 	r.job.Remote.end()
+	err = r.phase.Err(r.job.run(), err)
 	r.noteLate()
 	counts := map[string]int{}
 	for _, n := range r.result.Nodes {

@@ -95,6 +95,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 
 // refuse ends an attempt that was not started: the journal stays unchanged.
 func (r *runner) refuse(err error) (Result, error) {
+	err = r.phase.Err(r.job.run(), err)
 	r.job.Remote.end()
 	r.result.Status = StatusFailed
 	r.emit(Event{Type: EventResult, Status: StatusFailed, Err: err.Error(), Hint: backends.HintOf(err), ErrKind: backends.KindOf(err)})

@@ -103,6 +103,9 @@ func newRunner(job Job, phase journal.Phase) *runner {
 		r.skip[id] = true
 	}
 	r.result.Run = job.run()
+	if job.Remote != nil {
+		job.Remote.again = phase.Continue(r.result.Run)
+	}
 	return r
 }
 
@@ -284,7 +287,7 @@ func (r *runner) record(n int, p plan.Plan) error {
 
 func (r *runner) append(recs ...journal.Record) error {
 	for i := range recs {
-		recs[i].Phase = r.phase
+		recs[i].Phase, recs[i].Hint = r.phase, r.phase.Text(r.job.run(), recs[i].Hint)
 	}
 	return r.job.Journal.Append(recs...)
 }
@@ -296,6 +299,7 @@ func (r *runner) emit(e Event) {
 	r.emits.Lock()
 	defer r.emits.Unlock()
 	e.Time, e.Run = r.now(), r.job.run()
+	e.Text, e.Hint = r.phase.Text(e.Run, e.Text), r.phase.Text(e.Run, e.Hint)
 	r.job.Sink(e)
 	if e.Type != EventForecast && (e.Type != EventProgress || e.Text != "") {
 		r.voice.Spoke()

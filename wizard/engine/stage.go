@@ -178,7 +178,7 @@ func (s *stage) run(ctx context.Context) {
 			s.settle(n, outcome{state: NodePending})
 		case s.undone(n) != "":
 			s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
-				"Find out what sets it back, then resume.", "%s: %s", n.title, s.undone(n))})
+				"Find out what sets it back, then run rdma-setup resume.", "%s: %s", n.title, s.undone(n))})
 		case failed:
 			s.settle(n, outcome{state: NodeBlocked, err: errors.New(why)})
 		}

@@ -127,6 +127,6 @@ func (r *runner) noteLate() {
 	if len(names) > 5 {
 		names, more = names[:5], ", ..."
 	}
-	r.note("the window ends at %s (run.window.until): not started: %s%s (%d in total); in the next window: rdma-setup resume %s",
-		r.limits.Until.Format("2006-01-02 15:04 MST"), strings.Join(names, ", "), more, len(r.left), r.result.Run)
+	r.note("the window ends at %s (run.window.until): not started: %s%s (%d in total); in the next window: %s",
+		r.limits.Until.Format("2006-01-02 15:04 MST"), strings.Join(names, ", "), more, len(r.left), r.phase.Continue(r.result.Run))
 }

@@ -252,7 +252,7 @@ func (d decision) ended() (Name, string) {
 	case r.Status == HalfRolledBack:
 		return PartlyApplied, "The rollback of the run did not finish: run rdma-setup rollback again; the results below no longer apply"
 	case r.Status == "interrupted":
-		return PartlyApplied, "The run was interrupted: resume it"
+		return PartlyApplied, "The run was interrupted. Run rdma-setup resume"
 	case r.Status == "failed":
 		return NotApplied, d.unfinished()
 	case d.n.failedChanges > 0 || r.Status == "partial":

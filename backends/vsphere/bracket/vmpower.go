@@ -63,7 +63,8 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		}
 	}
 	if !tools {
-		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not run in it")
+		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then run "+
+			"rdma-setup resume", "VMware Tools do not run in it")
 	}
 	const what = "shut down the guest"
 	err = wire.Attempt(ctx, t.Name, what, func() (backends.Value, bool, error) {
@@ -76,7 +77,8 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	if err != nil {
 		switch wire.FaultOf(err).(type) {
 		case *types.ToolsUnavailable:
-			return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not answer")
+			return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then run "+
+				"rdma-setup resume", "VMware Tools do not answer")
 		case *types.InvalidPowerState: // it powered off in the meantime, or is about to
 		default:
 			return wire.Explain(err, t.Name, "shut down the guest")
@@ -86,7 +88,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 	})
 	if errors.Is(err, errLate) {
-		return refuse("look at the guest's console; shut it down yourself, then resume",
+		return refuse("look at the guest's console; shut it down yourself, then run rdma-setup resume",
 			"it was asked, but is still running after "+b.opt.Shutdown.String())
 	}
 	if err == nil {
@@ -155,7 +157,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 		}
 	}
 	if errors.Is(err, errLate) {
-		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then resume",
+		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then run rdma-setup resume",
 			"the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
 	}
 	return wire.Explain(err, t.Name, "wait for VMware Tools")

@@ -232,7 +232,8 @@ func (m *Images) serve(ctx context.Context, file string) (location string, stop 
 	}
 	if err != nil {
 		_ = f.Close() // it was only read
-		return "", nil, backends.Errorf(backends.KindRefused, "", "import the file: Lifecycle Manager, Actions, Import Updates; then resume",
+		return "", nil, backends.Errorf(backends.KindRefused, "", "import the file: Lifecycle Manager, Actions, Import Updates; then run "+
+			"rdma-setup resume",
 			"serve %s to vCenter: %w", file, err)
 	}
 	at := &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/" + rand.Text() + "/" + filepath.Base(file)}

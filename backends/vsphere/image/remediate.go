@@ -44,7 +44,8 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		return backends.Errorf(backends.KindConflict, "", "see who edits the image of the cluster, then plan again",
 			"the image has %s of %s, not %s", valueOf(image, t.Name), t.Name, to)
 	case !wire.Value[bool](o, "runtime.inMaintenanceMode"):
-		return backends.Errorf(backends.KindRefused, "", "resume: the host is emptied first", "the host is not in maintenance mode")
+		return backends.Errorf(backends.KindRefused, "", "run "+
+			"rdma-setup resume: the host is emptied first", "the host is not in maintenance mode")
 	}
 	var apply policy
 	if err := s.conn.REST(ctx, http.MethodGet, clusters.BasePath+"/"+cluster.Value+"/policies/apply/effective", nil, &apply); err != nil {
@@ -52,7 +53,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	}
 	if apply.Power != KeepPower {
 		return backends.Errorf(backends.KindRefused, "",
-			"set the remediation settings of the cluster to leave the power state of VMs unchanged, then resume",
+			"set the remediation settings of the cluster to leave the power state of VMs unchanged, then run rdma-setup resume",
 			"remediation would change the power state of VMs (%s)", apply.Power)
 	}
 	progress.Report(5)
@@ -63,7 +64,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
 		if backends.KindOf(err) == backends.KindUnreachable && time.Now().After(until) {
 			return backends.Errorf(backends.KindUnreachable, "",
-				"look at the host's console, and at the remediation in vCenter; resume when it has ended",
+				"look at the host's console, and at the remediation in vCenter; run rdma-setup resume when it has ended",
 				"its remediation has not ended within %s: the host may not have come back from its reboot", RemediationLimit)
 		}
 		if err != nil && !busy && !wire.IsREST(err, "ALREADY_IN_DESIRED_STATE") {
@@ -103,7 +104,8 @@ func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Val
 			return nil
 		}
 		if err == nil && try >= wire.Tries {
-			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then resume",
+			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then run "+
+				"rdma-setup resume",
 				"remediation ended, but %s on the host reads %s, not %s", t.Name, now, to)
 		}
 		if try >= tries {

@@ -213,7 +213,8 @@ func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.R
 			if !needed {
 				continue
 			}
-			return backends.Errorf(backends.KindRefused, "", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then resume",
+			return backends.Errorf(backends.KindRefused, "", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then run "+
+				"rdma-setup resume",
 				"%s edits the image; that draft stays as it is", d.Owner)
 		}
 		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+ids[i], nil, nil); err != nil &&
@@ -259,7 +260,7 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {
 		if from != locations[i] {
 			return backends.Errorf(backends.KindRefused, "",
-				"let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then resume",
+				"let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then run rdma-setup resume",
 				"import %s, which vCenter was to fetch at %s: %w", locations[i], from, failed)
 		}
 		return fmt.Errorf("import %s: %w", locations[i], failed)

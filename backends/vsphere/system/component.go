@@ -168,8 +168,8 @@ var remedies = []struct{ mark, hint string }{
 	{"[VibDownloadError]", "check the path in the answers, and that this host has the datastore"},
 	{"[VibFormatError]", "name a .vib file or an offline bundle (.zip); a package from the vendor may have to be unzipped first"},
 	{"[MaintenanceModeError]", "bring the host into maintenance mode first"},
-	{"[LiveInstallationError]", "reboot the host, then resume"},
-	{"[LockingError]", "another installation runs on the host; wait for it to end, then resume"},
+	{"[LiveInstallationError]", "reboot the host, then run rdma-setup resume"},
+	{"[LockingError]", "another installation runs on the host; wait for it to end, then run rdma-setup resume"},
 }
 
 // refusal adds a remedy to an installer's refusal.

@@ -102,6 +102,6 @@ func (s activeGraphicsSetter) Set(ctx context.Context, t backends.Setting, to ba
 		return err
 	}
 	return backends.Errorf(backends.KindPermanent, t.Target.Name,
-		"see that the NVIDIA vGPU Manager runs (nvidia-smi and nvidia-smi vgpu -s in the ESXi shell), then resume",
+		"see that the NVIDIA vGPU Manager runs (nvidia-smi and nvidia-smi vgpu -s in the ESXi shell), then run rdma-setup resume",
 		"serve vGPUs: the graphics type is set, but no GPU has the active type Shared Direct after the boot")
 }

@@ -204,7 +204,7 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if most < want {
 		hint = "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: " +
 			"ilorest set Sriov=Enabled --selector=Bios.; " +
-			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then resume"
+			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then run rdma-setup resume"
 	}
 	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n,
 		want, most)
@@ -247,6 +247,6 @@ func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE "+
 			"a00121002), switch "+
 			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed "+
-			"it; then resume",
+			"it; then run rdma-setup resume",
 		"pass %s through: it is enabled, but not active after the reboot", t.Name)
 }

@@ -77,18 +77,18 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		kind, hint = rest.classify()
 		return kind, text, hint
 	case errors.Is(err, errSilence):
-		return backends.KindUnreachable, "vCenter did not answer in time", "check vCenter's health, then resume"
+		return backends.KindUnreachable, "vCenter did not answer in time", "check vCenter's health, then run rdma-setup resume"
 	case errors.Is(err, context.Canceled):
 		return backends.KindInterrupted, "interrupted", ""
 	case errors.Is(err, context.DeadlineExceeded):
 		return backends.KindUnreachable, "it took longer than allowed", ""
 	case isRestarting(err):
-		return backends.KindTransient, "vCenter is restarting (" + text + ")", "wait until vCenter's services are up, then resume"
+		return backends.KindTransient, "vCenter is restarting (" + text + ")", "wait until vCenter's services are up, then run rdma-setup resume"
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
 	case isLong(err):
 		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + ")" + unsure, "check what is between this " +
-			"machine and vCenter (proxies, firewalls), and vCenter's log; then resume"
+			"machine and vCenter (proxies, firewalls), and vCenter's log; then run rdma-setup resume"
 	case isUnreadable(err):
 		return backends.KindTransient, "vCenter's reply cannot be read (" + text + ")" + unsure,
 			"run rdma-setup resume, which first reads what was done"
@@ -96,7 +96,7 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		return backends.KindTransient, "the connection to vCenter was lost" + unsure, "run rdma-setup resume, which first reads what was done"
 	}
 	if _, is := errors.AsType[net.Error](err); is {
-		return backends.KindUnreachable, plain(err), "check the network to vCenter, then resume"
+		return backends.KindUnreachable, plain(err), "check the network to vCenter, then run rdma-setup resume"
 	}
 	return backends.KindPermanent, text, ""
 }
@@ -119,13 +119,13 @@ func classifyFault(f types.BaseMethodFault) (backends.ErrorKind, string) {
 	case *types.DuplicateName, *types.AlreadyExists:
 		return backends.KindConflict, "an object with that name was created meanwhile; run it again to plan from the current state"
 	case types.BaseTaskInProgress:
-		return backends.KindTransient, "another task is working on it; wait for it to end, then resume"
+		return backends.KindTransient, "another task is working on it; wait for it to end, then run rdma-setup resume"
 	case *types.RequestCanceled:
 		return backends.KindPermanent, "the task was cancelled in vCenter; run rdma-setup resume"
 	case types.BaseHostCommunication:
-		return backends.KindUnreachable, "check the host's connection in vCenter, then resume"
+		return backends.KindUnreachable, "check the host's connection in vCenter, then run rdma-setup resume"
 	case types.BaseTimedout:
-		return backends.KindTransient, "look at the object's recent tasks in vCenter, then resume"
+		return backends.KindTransient, "look at the object's recent tasks in vCenter, then run rdma-setup resume"
 	case *types.ResourceInUse:
 		return backends.KindPermanent, "detach whatever uses it first"
 	case types.BaseInsufficientResourcesFault:

@@ -46,9 +46,9 @@ func (e *RESTError) classify() (backends.ErrorKind, string) {
 	case e.Status == http.StatusForbidden:
 		return backends.KindPermission, "print the role that is needed with: rdma-setup generate role"
 	case e.Status == http.StatusServiceUnavailable:
-		return backends.KindTransient, "wait until vCenter's services are up and the host answers, then resume"
+		return backends.KindTransient, "wait until vCenter's services are up and the host answers, then run rdma-setup resume"
 	case e.Type == "NOT_ALLOWED_IN_CURRENT_STATE":
-		return backends.KindTransient, "another operation of Lifecycle Manager is under way; wait for it to end, then resume"
+		return backends.KindTransient, "another operation of Lifecycle Manager is under way; wait for it to end, then run rdma-setup resume"
 	}
 	return backends.KindPermanent, ""
 }
@@ -240,7 +240,7 @@ var errEndless = errors.New("it took too long")
 // unended explains why the wait for a task ended. The task continues in vCenter.
 func unended(ctx context.Context, id string, limit time.Duration) error {
 	if context.Cause(ctx) == errEndless {
-		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; resume when it has ended",
+		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; run rdma-setup resume when it has ended",
 			"its task %s is still running in vCenter after %s", id, limit)
 	}
 	return fmt.Errorf("its task %s is still running in vCenter: %w", id, context.Cause(ctx))

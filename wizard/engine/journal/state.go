@@ -20,6 +20,34 @@ type State struct {
 	sum  string // of the last line, which the next one repeats
 }
 
+// resume is how texts name the command that continues, where it is not known what is being done.
+const resume = "rdma-setup resume"
+
+// Continue returns the command that continues an attempt of this phase.
+func (p Phase) Continue(run string) string {
+	if p == PhaseRollback {
+		return "rdma-setup rollback " + run
+	}
+	return resume + " " + run
+}
+
+// Text returns a text that says rdma-setup resume with the command that continues an attempt of this phase.
+func (p Phase) Text(run, text string) string {
+	if p == PhaseRollback {
+		return strings.ReplaceAll(text, resume, p.Continue(run))
+	}
+	return text
+}
+
+// Err does the same with the hint of an error.
+func (p Phase) Err(run string, err error) error {
+	hint := backends.HintOf(err)
+	if text := p.Text(run, hint); text != hint {
+		return backends.WithHint(err, text)
+	}
+	return err
+}
+
 // Phase returns the phase of the last attempt, which a resume continues.
 func (s *State) Phase() Phase {
 	phase := PhaseApply

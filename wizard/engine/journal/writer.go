@@ -170,10 +170,10 @@ func (j *Journal) commit(group []ask) error {
 }
 
 func (j *Journal) fail(err error) error {
-	hint := "Make the journal's directory writable, then resume."
+	hint := "Make the journal's directory writable, then run rdma-setup resume."
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		hint = "Free some space on the disk of the journal, then resume."
+		hint = "Free some space on the disk of the journal, then run rdma-setup resume."
 	case errors.Is(err, ErrLost):
 		hint = "Restore the state directory, then run rdma-setup resume. Without it the run cannot be rolled back: keep this output."
 	}
