@@ -240,7 +240,8 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	for _, n := range res.Nodes {
 		if n.Change == nil {
 			if n.Err != nil && n.State == engine.NodeFailed {
-				r.Failures = append(r.Failures, report.Failure{Target: n.Target, Step: n.Title, Err: n.Err.Error(), Hint: backends.HintOf(n.Err)})
+				r.Failures = append(r.Failures, report.Failure{Target: n.Target, Step: n.Title, Err: n.Err.Error(), Hint: backends.HintOf(n.Err),
+					On: silentHost(s.Last(p.inv), n, res.Nodes)})
 			}
 			continue
 		}
@@ -255,6 +256,9 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	}
 	if runErr != nil {
 		r.Err, r.Hint, r.ErrExit = runErr.Error(), backends.HintOf(runErr), console.ExitCode(runErr)
+		if refused, ok := errors.AsType[*plan.Refused](runErr); ok {
+			r.ErrOn = backends.Each(refused.Refusals, func(r plan.Refusal) backends.Ref { return r.Target })
+		}
 	}
 	if res.Run == "" {
 		return r, nil
@@ -265,6 +269,21 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		return r, err
 	}
 	return r, journal.WriteFile(s.Set.StateDir, res.Run, "report.json", append(b, '\n'))
+}
+
+// silentHost returns the host of a VM whose step failed because that host, of which a step failed too, does not answer.
+func silentHost(inv *backends.Inventory, n engine.NodeResult, all []engine.NodeResult) backends.Ref {
+	v := inv.VM(n.Target.Name)
+	if n.Target.Type != backends.TypeVM || v == nil || backends.KindOf(n.Err) != backends.KindUnreachable {
+		return backends.Ref{}
+	}
+	host := backends.HostRef(v.Host)
+	if !slices.ContainsFunc(all, func(o engine.NodeResult) bool {
+		return o.Target == host && o.Change == nil && o.State == engine.NodeFailed
+	}) {
+		return backends.Ref{}
+	}
+	return host
 }
 
 func localUser() string {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -17,6 +18,8 @@ type Failure struct {
 	Step   string       `json:"step"`
 	Err    string       `json:"error"`
 	Hint   string       `json:"hint,omitempty"`
+	// On is the host of a VM whose step failed because that host, of which a step failed too, does not answer.
+	On backends.Ref `json:"on,omitzero"`
 }
 
 // A Cause is the root of a problem, with its consequences.
@@ -26,13 +29,17 @@ type Cause struct {
 	Check        string           `json:"check,omitempty"` // the check that fails, if no step did
 	Err          string           `json:"error"`           // error of the step, or evidence of the check
 	Remedy       string           `json:"remedy,omitempty"`
-	NotTried     int              `json:"not_tried"`    // changes that were not tried because of it
-	Consequences []checks.Finding `json:"consequences"` // findings that result from it
+	Steps        []Failure        `json:"steps,omitempty"` // other steps that failed because of it
+	NotTried     int              `json:"not_tried"`       // changes that were not tried because of it
+	Consequences []checks.Finding `json:"consequences"`    // findings that result from it
 }
 
 // Follow describes the consequences of the cause, "" if there are none.
 func (c Cause) Follow() string {
 	var said []string
+	for _, s := range c.Steps {
+		said = append(said, fmt.Sprintf("%s: %q failed because of it", s.Target.Name, s.Step))
+	}
 	if n := c.NotTried; n > 0 {
 		said = append(said, plural(n, "change")+map[bool]string{true: " was", false: " were"}[n == 1]+" not tried because of it")
 	}
@@ -59,7 +66,11 @@ func (r *Report) Causes() []Cause {
 		return nil
 	}
 	out := r.steps()
-	if r.Err != "" && !slices.ContainsFunc(out, func(c Cause) bool { return strings.Contains(r.Err, c.Err) }) {
+	known := func(t backends.Ref) bool {
+		return slices.ContainsFunc(out, func(c Cause) bool { return slices.Contains(c.Targets, t) })
+	}
+	follows := len(r.ErrOn) > 0 && !slices.ContainsFunc(r.ErrOn, func(t backends.Ref) bool { return !known(t) })
+	if r.Err != "" && !follows && !slices.ContainsFunc(out, func(c Cause) bool { return strings.Contains(r.Err, c.Err) }) {
 		out = append(out, Cause{Err: r.Err, Remedy: r.Hint})
 	}
 	failed, undone, kinds := len(out), r.undone(), catalogue.Fixes()
@@ -69,6 +80,9 @@ func (r *Report) Causes() []Cause {
 		var own []*checks.Finding
 		for _, f := range all {
 			at := of // that of the root, if a change would fix it
+			if slices.Contains(inService, f.ID) && f.Status == checks.Fail {
+				at = r.leftOut(out[:failed], f.Target)
+			}
 			if o := fixing(f, undone, kinds); o != nil && failed > 0 {
 				at = blamed(out[:failed], o.Target, o.Err)
 			}
@@ -116,7 +130,19 @@ func (r *Report) steps() []Cause {
 		out[at].Targets = append(out[at].Targets, t)
 	}
 	for _, f := range r.Failures {
-		add(f.Target, f.Step, f.Err, f.Hint)
+		if f.On == (backends.Ref{}) {
+			add(f.Target, f.Step, f.Err, f.Hint)
+		}
+	}
+	for _, f := range r.Failures {
+		if f.On == (backends.Ref{}) {
+			continue
+		}
+		if at := r.leftOut(out, f.On); at >= 0 {
+			out[at].Steps = append(out[at].Steps, f)
+		} else {
+			add(f.Target, f.Step, f.Err, f.Hint)
+		}
 	}
 	for _, c := range r.Changes {
 		if c.State == "failed" {
@@ -134,9 +160,28 @@ func (r *Report) steps() []Cause {
 	return out
 }
 
+// inService are the checks that fail because a step has left the host or VM out of service.
+var inService = []string{"HOST-CONN-001", "HOST-MAINT-002", "VM-POWER-001"}
+
+// leftOut returns the cause whose step has left a target out of service, -1 if there is none.
+func (r *Report) leftOut(causes []Cause, t backends.Ref) int {
+	of := func(f Failure) bool { return f.Target == t }
+	if !slices.ContainsFunc(r.Failures, of) {
+		return -1
+	}
+	return slices.IndexFunc(causes, func(c Cause) bool {
+		return c.Step != "" && slices.Contains(c.Targets, t) || slices.ContainsFunc(c.Steps, of)
+	})
+}
+
 // blamed returns the cause of a change that was not tried: the one whose step its error names, else one on its target, else the
 // first.
 func blamed(causes []Cause, t backends.Ref, err string) int {
+	for i, c := range causes {
+		if slices.ContainsFunc(c.Steps, func(f Failure) bool { return f.Target.Name == t.Name && strings.Contains(err, strconv.Quote(f.Step)) }) {
+			return i
+		}
+	}
 	for i, c := range causes {
 		if c.Step != "" && strings.Contains(err, fmt.Sprintf("%q failed", c.Step)) {
 			return i

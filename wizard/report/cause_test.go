@@ -62,3 +62,21 @@ func TestCauses(t *testing.T) {
 		t.Errorf("rolled back: %+v", c)
 	}
 }
+
+// A host that does not come back is the one cause: of its VM that cannot be powered on, of the checks that say so, and of the end of
+// the run, which could not plan for it.
+func TestHostThatDoesNotComeBackIsOneCause(t *testing.T) {
+	esx, vm := backends.HostRef("esx-1"), backends.VMRef("vm-1")
+	r := &report.Report{
+		Err: "esx-1: vCenter is not connected to it", ErrOn: []backends.Ref{esx},
+		Failures: []report.Failure{{Target: vm, Step: "power on", Err: "vm-1: disconnected", On: esx},
+			{Target: esx, Step: "reboot", Err: "esx-1: it has not come back"}},
+		Changes: []report.Outcome{step(vm, backends.KindAdapter, "blocked", `vm-1: "power on" failed`, "")},
+		Checks: []checks.Finding{{ID: "HOST-CONN-001", Target: esx, Status: checks.Fail}, {ID: "VM-POWER-001", Target: vm, Status: checks.Fail},
+			{ID: "HOST-CONN-001", Target: backends.HostRef("esx-2"), Status: checks.Fail}},
+	}
+	got := r.Causes()
+	if len(got) != 2 || got[0].Err != "it has not come back" || got[0].NotTried != 1 || len(got[0].Steps) != 1 || len(got[0].Consequences) != 2 {
+		t.Errorf("%+v", got)
+	}
+}

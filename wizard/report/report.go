@@ -25,6 +25,7 @@ type Report struct {
 	Status     string           `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a check
 	Err        string           `json:"error,omitempty"`       // what ended the run
 	Hint       string           `json:"hint,omitempty"`        // what to do about that
+	ErrOn      []backends.Ref   `json:"error_on,omitempty"`    // the targets that it is about
 	ErrExit    int              `json:"error_exit,omitempty"`  // the exit code that belongs to it
 	LeftBehind *LeftBehind      `json:"left_behind,omitempty"` // nil: nothing was left, and there is nothing to continue
 	Failures   []Failure        `json:"failures,omitempty"`    // steps that failed and are not changes

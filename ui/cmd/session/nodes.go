@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -43,10 +44,13 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 				device(g, strings.ToLower(ad.MAC), &n)
 			}
 		}
+		if host != nil && host.State != "connected" {
+			n.Unread, n.Remedy = "vCenter is not connected to "+host.Name+" ("+host.State+"), the host of "+vm.Name, "reconnect the host"
+		}
 		g := inv.Guest(vm.Name)
 		cardNode(host, vm, g, networks[0].PortGroup, &n)
 		if g != nil {
-			n.Unread, n.Remedy = g.Error, g.Hint
+			n.Unread, n.Remedy = cmp.Or(n.Unread, g.Error), cmp.Or(n.Remedy, g.Hint)
 			n.Version = g.Tests()
 			if g.OwnTests != "" {
 				n.Dir = backends.PerftestPrefix(backends.BuildSamePerftest) + "/bin"

@@ -108,6 +108,12 @@ func (b *builder) inScope(h *backends.Host) bool {
 	return h.In(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster)
 }
 
+// wanted reports whether the answers include a host, connected or not.
+func (b *builder) wanted(h *backends.Host) bool {
+	names := b.Answers.Hosts.Names
+	return b.inScope(h) && (len(names) == 0 || slices.Contains(names, h.Name))
+}
+
 func (b *builder) named(name string) *backends.Host {
 	h, ref := b.Inventory.Host(name), backends.HostRef(name)
 	switch {

@@ -36,7 +36,12 @@ func (b *builder) selectVMs() {
 				b.NoteEach(v.Name, "skipped by --limit")
 				continue
 			}
-			b.Refuse(ref, "", "add the host, move the VM, or remove it from vms", "is on %s, which the answers do not include", v.Host)
+			switch h := b.Inventory.Host(v.Host); {
+			case h == nil || h.State == "connected" || !b.wanted(h):
+				b.Refuse(ref, "", "add the host, move the VM, or remove it from vms", "is on %s, which the answers do not include", v.Host)
+			case len(b.Answers.Hosts.Names) == 0: // hosts that are named are refused themselves
+				b.Refuse(ref, "", "reconnect the host, or remove the VM from vms", "is on %s, which vCenter is not connected to (%s)", v.Host, h.State)
+			}
 			continue
 		}
 		if b.vmState(v) {
