@@ -59,7 +59,6 @@ type Host struct {
 	GroupVGPUs map[string][]string `json:"vendor_device_group_vgpus,omitempty"`
 	PCI        []PCIDevice         `json:"pci,omitempty"`
 	Options    map[string]string   `json:"options,omitempty"`  // only the requested keys; details only
-	Silent     bool                `json:"silent,omitempty"`   // it did not answer in time when the inventory was read
 	Stale      string              `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
 	Firewall   map[string]Ruleset  `json:"firewall,omitempty"` // by ruleset key; details only
 	NTP        []string            `json:"ntp,omitempty"`

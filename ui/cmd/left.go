@@ -24,10 +24,16 @@ func leftOf(state string, res engine.Result) *report.LeftBehind {
 		}
 	}
 	l := leftIn(st)
-	for _, c := range res.Conflicts {
-		if name := c.Target.Name; l != nil && c.Kind == backends.KindUnreachable && !slices.Contains(l.Unreachable, name) {
-			l.Unreachable = append(l.Unreachable, name)
+	silent := func(t backends.Ref, kind backends.ErrorKind) {
+		if l != nil && kind == backends.KindUnreachable && !slices.Contains(l.Unreachable, t.Name) {
+			l.Unreachable = append(l.Unreachable, t.Name)
 		}
+	}
+	for _, c := range res.Conflicts {
+		silent(c.Target, c.Kind)
+	}
+	for _, n := range res.Nodes {
+		silent(n.Target, backends.KindOf(n.Err))
 	}
 	return l
 }

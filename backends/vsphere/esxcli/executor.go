@@ -34,6 +34,7 @@ func (e *executor) find(ctx context.Context, conn *wire.Conn, host types.Managed
 	err := conn.VIM().RoundTrip(ctx, &RetrieveManagedMethodExecuterBody{Req: &thisRequest{host}}, &res)
 	if err == nil {
 		e.ref = res.Res.Returnval
+		conn.Part(host, e.ref)
 	}
 	return err
 }

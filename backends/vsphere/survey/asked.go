@@ -33,14 +33,12 @@ func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place
 		}
 		ctx, cancel := context.WithTimeout(wire.On(ctx, rd.index.Name(ref)), refreshLimit)
 		defer cancel()
-		ctx, over := (*backends.Voice)(nil).Waiting(ctx, "firewall and services of "+rd.index.Name(ref), rd.index.Name(ref), refreshLimit)
-		defer over()
 		_, err := methods.RefreshFirewall(ctx, conn.VIM(), &types.RefreshFirewall{This: h.firewall})
 		if err == nil {
 			_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})
 		}
 		if err != nil {
-			h.host.Stale, h.host.Silent = wire.Text(err), ctx.Err() == context.DeadlineExceeded
+			h.host.Stale = wire.Text(err)
 			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "firewall and services as they are now",
 				Why: "vCenter's copy may be minutes old: " + h.host.Stale}
 		}

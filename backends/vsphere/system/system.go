@@ -58,11 +58,8 @@ type Options struct {
 	VMKNic   func(host string) string // the vmknic that pings its peers
 }
 
-// again is the limit for a host that was silent when the inventory was read.
-const again = time.Second
-
 // Survey reads facts that no property contains into the System of the hosts. Facts that were read before are not read again. Each
-// fact that could not be read has the reason. A host that was silent a moment ago does not cost its limit a second time.
+// fact that could not be read has the reason.
 func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
@@ -74,11 +71,7 @@ func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) 
 		h.System = cmp.Or(h.System, &backends.HostSystem{})
 	}
 	backends.InParallel(slices.All(hosts), o.Parallel, func(i int, h *backends.Host) {
-		limit := o.Limit
-		if h.Silent {
-			limit = min(limit, again)
-		}
-		limited, cancel := context.WithTimeout(ctx, limit)
+		limited, cancel := context.WithTimeout(ctx, o.Limit)
 		defer cancel()
 		a := &asking{System: s, host: h, sys: h.System, o: o, peers: neighbours(hosts, i)}
 		a.all(limited)

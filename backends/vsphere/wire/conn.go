@@ -52,7 +52,9 @@ type Conn struct {
 
 	outages outages
 	started sync.Map // tasks started by this connection: the call of each
-	parts   sync.Map // parts of hosts that were read, by reference; for traces
+	parts   sync.Map // parts of hosts that were read, by reference
+	runs    sync.Map // the host of each VM, when it was last read
+	silent  sync.Map // hosts that have used up the limit of a call
 	watch   watcher
 	closing sync.Once
 }

@@ -76,6 +76,8 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 	case errors.As(err, &rest):
 		kind, hint = rest.classify()
 		return kind, text, hint
+	case errors.Is(err, errHost):
+		return backends.KindUnreachable, errHost.Error(), "check the host in vCenter, then resume"
 	case errors.Is(err, errSilence):
 		return backends.KindUnreachable, "vCenter did not answer in time", "check vCenter's health, then run rdma-setup resume"
 	case errors.Is(err, context.Canceled):

@@ -14,9 +14,12 @@ type hostPart struct {
 	name  string // as in the API: "firewallSystem"
 }
 
-// noteParts records the parts of a host that a read has returned, for traces: their references do not show the host.
+// noteParts records the parts of a host, and the host of a VM, that a read has returned: references do not show the host.
 func (c *Conn) noteParts(o Object) {
-	if c.cfg.Trace == nil || o.Ref.Type != "HostSystem" {
+	if host, is := o.Props["runtime.host"].(types.ManagedObjectReference); is {
+		c.runs.Store(o.Ref, host)
+	}
+	if o.Ref.Type != "HostSystem" {
 		return
 	}
 	for path, v := range o.Props {
@@ -37,13 +40,20 @@ func (c *Conn) noteParts(o Object) {
 	}
 }
 
+// Part records a part of a host that a call has returned.
+func (c *Conn) Part(host, part types.ManagedObjectReference) {
+	c.parts.Store(part, hostPart{owner: host})
+}
+
 // targetOf returns the name of a managed object for traces: "vm-01", and of a part of a host "esx-01 (firewallSystem)". The name
 // that On has set takes precedence.
 func (c *Conn) targetOf(ctx context.Context, ref types.ManagedObjectReference) string {
 	within := ""
 	if p, ok := c.parts.Load(ref); ok {
 		p := p.(hostPart)
-		ref, within = p.owner, " ("+p.name+")"
+		if ref = p.owner; p.name != "" {
+			within = " (" + p.name + ")"
+		}
 	}
 	if on, ok := ctx.Value(targetKey{}).(string); ok && on != "" {
 		return on + within

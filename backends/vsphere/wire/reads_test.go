@@ -18,7 +18,7 @@ var repeated = []string{
 	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget",
 	"QueryDvsCheckCompatibility", "QueryEvents",
 	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "Refresh", "RefreshFirewall", "RefreshServices", "RetrievePropertiesEx",
-	"RetrieveVendorDeviceGroupInfo",
+	"RetrieveHardwareUptime", "RetrieveVendorDeviceGroupInfo",
 }
 
 // TestOnlyReadsAreRepeated goes through every method that the program's source calls.

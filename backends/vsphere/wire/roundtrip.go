@@ -57,6 +57,16 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.c.cfg.limitOf(method), errSilence)
 	defer cancel()
 
+	host := p.c.hostOf(req)
+	if !p.c.answers(ctx, host) {
+		return errHost
+	}
+	if host.Value != "" {
+		name := p.c.targetOf(ctx, host)
+		told, over := (*backends.Voice)(nil).Waiting(ctx, "answer from "+name, name, p.c.cfg.limitOf(method))
+		defer over()
+		ctx = told
+	}
 	deadline := time.Now().Add(p.c.cfg.timeout())
 	pause := p.c.cfg.pause()
 	broken := 0
@@ -71,10 +81,7 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 			p.c.found()
 			return nil
 		case ctx.Err() != nil:
-			if context.Cause(ctx) == errSilence {
-				return errors.Join(errSilence, err)
-			}
-			return err
+			return p.c.late(ctx, host, err)
 		case isRestarting(err) && method == "WaitForUpdatesEx":
 			return err // the watcher checks whether other calls are answered
 		case isRestarting(err) && time.Now().Add(pause).Before(deadline):

@@ -94,6 +94,12 @@ func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Tas
 	return frame.Answer(types.RebootHost_TaskResponse{Returnval: task}, nil)
 }
 
+// RetrieveHardwareUptime returns the seconds since the host was switched on: in the lab, always a day.
+func (m system) RetrieveHardwareUptime(_ *simulator.Context, req *types.RetrieveHardwareUptime) soap.HasFault {
+	_, err := m.name(req.This)
+	return frame.Answer(types.RetrieveHardwareUptimeResponse{Returnval: 86400}, err)
+}
+
 type access struct{ base }
 
 // QueryLockdownExceptions lists the exception users of lockdown mode.
