@@ -108,7 +108,7 @@ func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	}
 	p.asked.URL, p.asked.Username = w.Login.URL, w.Login.Username
 	l := w.Login
-	return w.Do("looking for "+backends.Clean(l.URL), func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) },
+	return w.Do("looking for "+l.URL, func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) },
 		func(w *frame.Wizard, err error) tea.Cmd {
 			switch {
 			case errors.As(err, &p.trust):
@@ -140,11 +140,11 @@ var ways = [...][2]string{
 }
 
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
-	if p.trust != nil {
+	if trust := backends.Shown(p.trust); trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\n"+
 			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or Esc "+
 			"to go back.",
-			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
+			trust.Host, w.Theme.Accent.Render(halves(trust.SHA256))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"
 	for _, way := range ways {
@@ -159,7 +159,7 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 		intro += w.Theme.Warning.Render(theme.Wrap("This is the embedded lab, a simulated data centre. Try anything: no real system is affected.",
 			width)) + "\n"
 	}
-	for _, what := range w.Fabric.Insecure() {
+	for _, what := range backends.Shown(w.Fabric.Insecure()) {
 		intro += w.Theme.Bad.Render(theme.Wrap("INSECURE: "+what, width)) + "\n"
 	}
 	return intro + "\n" + p.fields.View(width, height-strings.Count(intro, "\n")-1)
@@ -177,7 +177,7 @@ func (p *passwordPage) EnterLabel() string  { return "log in" }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.typed = ""
-	p.fields = newFields(w.Theme, question{Title: "Password of " + backends.Clean(w.Login.Username),
+	p.fields = newFields(w.Theme, question{Title: "Password of " + w.Login.Username,
 		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true,
 		Check: entry.NotEmpty("the password")})
 	return p.fields.Init()

@@ -9,6 +9,7 @@ import (
 	"charm.land/huh/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
@@ -61,7 +62,7 @@ func newFields(t theme.Theme, questions ...question) *fields {
 	f := &fields{theme: t, questions: questions, errs: make([]error, len(questions))}
 	var list []huh.Field
 	for _, q := range questions {
-		in := huh.NewInput().Title(q.Title).Description(q.About).Value(q.Value)
+		in := huh.NewInput().Title(backends.Clean(q.Title)).Description(backends.Clean(q.About)).Value(q.Value)
 		if q.Only {
 			in.Prompt(onlyPrompt)
 		}
@@ -244,7 +245,7 @@ func (f *fields) tell(i int, err error) {
 	f.errs[i] = err
 	text := f.questions[i].About
 	if err != nil {
-		text = f.theme.Bad.Render(err.Error())
+		text = f.theme.Bad.Render(backends.Clean(err.Error()))
 	}
 	f.inputs[i].Description(text)
 	f.form.Update(nil) // the form redraws only on a message

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -27,6 +28,7 @@ type reading struct {
 
 // read shows a report, the text that follows it, and the next steps.
 func (p *reading) read(w *frame.Wizard, r *report.Report, after string, steps [][2]string) {
+	steps = backends.Shown(steps)
 	p.where = func(width int) string {
 		label := 0
 		for _, s := range steps {
@@ -34,7 +36,7 @@ func (p *reading) read(w *frame.Wizard, r *report.Report, after string, steps []
 		}
 		out := w.Theme.Title.Render("Next steps")
 		for _, s := range steps {
-			text := theme.Wrap(backends.Clean(s[1]), max(1, width-label-2))
+			text := theme.Wrap(s[1], max(1, width-label-2))
 			out += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-*s", label, s[0])) +
 				strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", label+2))
 		}
@@ -98,9 +100,9 @@ func (p *finalPage) EnterLabel() string  { return "finish" }
 func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	if w.RunErr != nil {
-		fmt.Fprintf(&b, "\n%s\n", w.Theme.Bad.Render("error: "+backends.Clean(w.RunErr.Error())))
+		fmt.Fprintf(&b, "\n%s\n", w.Theme.Bad.Render(backends.Clean("error: "+w.RunErr.Error())))
 		if hint := backends.HintOf(w.RunErr); hint != "" {
-			fmt.Fprintf(&b, "hint:  %s\n", backends.Clean(hint))
+			_ = plain.Printf(&b, "hint:  %s\n", hint)
 		}
 	}
 	p.read(w, w.Report, b.String(), steps(w))

@@ -220,7 +220,7 @@ func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 			"apply this plan"), width)) + "\n"
 	}
 	if w.Saved != "" {
-		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+backends.Clean(w.Saved), width)) + "\n"
+		top += w.Theme.Quiet.Render(theme.Fold(backends.Clean("Answers saved: "+w.Saved), width)) + "\n"
 	}
 	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
 }

@@ -1,19 +1,17 @@
 package live
 
-import "github.com/rdma-setup/rdma-setup/backends"
-
 func (t *Table) toggle() {
 	r := t.row()
 	if r == nil {
 		return
 	}
 	if r.Disabled != "" && !t.Chosen[r.ID] {
-		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(r.Disabled)
+		t.err = r.ID + " cannot be chosen: " + r.Disabled
 		return
 	}
 	was := t.Chosen[r.ID]
 	if why := t.Full(r.ID); !was && why != "" {
-		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(why)
+		t.err = r.ID + " cannot be chosen: " + why
 		return
 	}
 	if t.Radio {
@@ -56,7 +54,7 @@ func (t *Table) all(meant func(Row) bool) {
 // add selects one of several rows if there is room for it; the error names the last row for which there was none.
 func (t *Table) add(id string) {
 	if why := t.Full(id); why != "" {
-		t.err = "not all are chosen: " + backends.Clean(id) + ": " + backends.Clean(why)
+		t.err = "not all are chosen: " + id + ": " + why
 		return
 	}
 	t.Chosen[id] = true

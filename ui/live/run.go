@@ -40,6 +40,7 @@ func NewRun(t theme.Theme) *Run { return &Run{theme: t} }
 // Event handles an event of the engine.
 func (r *Run) Event(e engine.Event) {
 	r.state.Fold(e)
+	e = backends.Shown(e)
 	switch e.Type {
 	case engine.EventPlanned:
 		if e.First {
@@ -66,7 +67,7 @@ func (r *Run) Event(e engine.Event) {
 		if e.Hint != "" {
 			line += " (" + e.Hint + ")"
 		}
-		r.failed = append(r.failed, failure{e.Node, backends.Clean(line)})
+		r.failed = append(r.failed, failure{e.Node, line})
 		r.say(e, "FAILED: "+e.Title)
 	}
 }
@@ -83,7 +84,7 @@ func (r *Run) say(e engine.Event, what string) {
 }
 
 func (r *Run) keep(line string) {
-	r.log = append(r.log, backends.Clean(line))
+	r.log = append(r.log, line)
 	if len(r.log) > 2*keepLog {
 		r.log = append([]string(nil), r.log[len(r.log)-keepLog:]...)
 	}
@@ -91,6 +92,7 @@ func (r *Run) keep(line string) {
 
 // Measured handles the progress of the measurement after the changes, and of the loads after it.
 func (r *Run) Measured(p perftest.Progress) {
+	p = backends.Shown(p)
 	switch {
 	case p.Waits != "":
 		r.keep(p.Waits)
@@ -104,10 +106,10 @@ func (r *Run) Measured(p perftest.Progress) {
 	r.tests, r.measured, r.left = p.Total, p.Done, p.Left
 	key := p.Test + " " + p.Pair.String()
 	if p.Result == nil {
-		r.testing = append(r.testing, backends.Clean(key))
+		r.testing = append(r.testing, key)
 		return
 	}
-	if i := slices.Index(r.testing, backends.Clean(key)); i >= 0 {
+	if i := slices.Index(r.testing, key); i >= 0 {
 		r.testing = slices.Delete(r.testing, i, i+1)
 	}
 	figure := string(p.Result.Verdict)

@@ -61,7 +61,7 @@ func (r *Run) Said(text string, err error) {
 			text += " (" + hint + ")"
 		}
 	}
-	r.list.said = backends.Clean(text)
+	r.list.said = text
 }
 
 // Key handles a key; it returns the resulting control, and whether the key was used.
@@ -125,7 +125,7 @@ func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 		case !l.on || l.at >= len(all):
 			l.said = "choose a target first, with the arrow keys"
 		case key == "x" && all[l.at].Word() == "done":
-			l.said = backends.Clean(all[l.at].Target.String()) + " is done; nothing is left to skip"
+			l.said = all[l.at].Target.String() + " is done; nothing is left to skip"
 		default:
 			do := map[string]engine.Verb{"x": engine.ControlSkip, "R": engine.ControlRetry}[key]
 			l.confirm = &engine.Control{Do: do, Target: all[l.at].Target}
@@ -148,7 +148,7 @@ func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 func (r *Run) listed() []*engine.TargetState {
 	var out []*engine.TargetState
 	for _, t := range r.state.Targets {
-		name := strings.ToLower(t.Target.String() + " " + t.Word())
+		name := strings.ToLower(backends.Clean(t.Target.String()) + " " + t.Word())
 		if !(r.list.fold && t.Word() == "done") && strings.Contains(name, strings.ToLower(r.list.filter)) {
 			out = append(out, t)
 		}
@@ -166,7 +166,7 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 		head += ", done ones folded"
 	}
 	if l.filter != "" || l.typing {
-		head += ", filter: " + backends.Clean(l.filter)
+		head += ", filter: " + l.filter
 		if l.typing {
 			head += "_"
 		}
@@ -181,7 +181,7 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 	}
 	wide := 0
 	for _, t := range all {
-		wide = max(wide, lipgloss.Width(backends.Clean(t.Target.String())))
+		wide = max(wide, lipgloss.Width(t.Target.String()))
 	}
 	fits := max(1, room-1-len(below))
 	top := min(max(0, l.at-fits/2), max(0, len(all)-fits))
@@ -198,7 +198,7 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 // details returns the steps of a target. If they do not all fit, they begin at the first one that failed or is running, or else at the
 // first pending one.
 func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []string {
-	lines := []string{r.theme.Title.Render(r.theme.Cut(backends.Clean(t.Target.String())+": "+t.Word(), width))}
+	lines := []string{r.theme.Title.Render(r.theme.Cut(t.Target.String()+": "+t.Word(), width))}
 	var steps []string
 	first := slices.IndexFunc(t.Steps, func(n *engine.StepState) bool { return n.Running || n.Ended == engine.EventFailed })
 	if first < 0 {
@@ -221,7 +221,7 @@ func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []s
 		if n.Hint != "" {
 			s += " (" + n.Hint + ")"
 		}
-		steps = append(steps, r.theme.Cut(backends.Clean(s), width))
+		steps = append(steps, r.theme.Cut(s, width))
 	}
 	from := max(0, len(steps)-(room-1))
 	if first >= 0 {
@@ -273,7 +273,7 @@ func (r *Run) service(width int) []string {
 			now = strings.Join(names, ", ")
 		}
 		out = append(out,
-			r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(kind), now, count["back"], count["to go"])),
+			r.theme.Cut(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(kind), now, count["back"], count["to go"]),
 				width))
 	}
 	return out

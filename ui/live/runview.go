@@ -17,6 +17,10 @@ const pinned = 3
 
 // View draws the screen; now is the time that its clock shows.
 func (r *Run) View(width, height int, now time.Time) string {
+	page := *r // keys act on the targets of r
+	page.state, page.list.confirm = backends.Shown(r.state), backends.Shown(r.list.confirm)
+	page.list.filter, page.list.said = backends.Clean(r.list.filter), backends.Clean(r.list.said)
+	r = &page
 	lines := append(r.headline(width, now), "")
 	fails := append(r.failures(width), r.asked(width)...)
 	pane := max(4, (height-len(lines)-len(fails))/3)
@@ -58,12 +62,12 @@ func (r *Run) headline(width int, now time.Time) []string {
 			} else if c.Running > 1 {
 				what = fmt.Sprintf("%d running steps finish first", c.Running)
 			}
-			lines = append(lines, r.theme.Warning.Render(r.theme.Cut("PAUSED by "+backends.Clean(r.state.Paused)+": "+what+"; p continues", width)))
+			lines = append(lines, r.theme.Warning.Render(r.theme.Cut("PAUSED by "+r.state.Paused+": "+what+"; p continues", width)))
 		}
 		lines = append(lines, r.service(width)...)
 	}
 	if r.state.Wait != "" && r.state.Result == nil {
-		lines = append(lines, r.theme.Warning.Render(r.theme.Cut("waiting for "+backends.Clean(r.state.Wait), width)))
+		lines = append(lines, r.theme.Warning.Render(r.theme.Cut("waiting for "+r.state.Wait, width)))
 	}
 	if r.tests > 0 {
 		share := float64(r.measured) / float64(r.tests)
@@ -83,7 +87,7 @@ func (r *Run) headline(width int, now time.Time) []string {
 		if left := p.Left.Round(time.Second); left > 0 {
 			s += fmt.Sprintf("about %s left  ", left)
 		}
-		lines = append(lines, s+r.theme.Cut(backends.Clean(p.Flowing()), width-lipgloss.Width(s)))
+		lines = append(lines, s+r.theme.Cut(p.Flowing(), width-lipgloss.Width(s)))
 	}
 	return lines
 }
@@ -109,7 +113,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 	}
 	wide := 0
 	for _, t := range all {
-		wide = max(wide, lipgloss.Width(backends.Clean(t.Target.String())))
+		wide = max(wide, lipgloss.Width(t.Target.String()))
 	}
 	wide = min(wide, 32)
 	var lines []string
@@ -136,7 +140,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string {
 	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, untried: theme.Skipped, "done": theme.Pass,
 		"waiting": theme.Waiting}[t.Word()]
-	name := r.theme.Cut(backends.Clean(t.Target.String()), wide)
+	name := r.theme.Cut(t.Target.String(), wide)
 	c := t.Counts
 	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Ended()-c.Blocked,
 		c.Total,
@@ -154,9 +158,9 @@ func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string 
 		if t.Percent > 0 {
 			what = fmt.Sprintf("%d %% %s", t.Percent, what)
 		}
-		return s + r.theme.Cut(backends.Clean(what), left)
+		return s + r.theme.Cut(what, left)
 	case c.Failed > 0:
-		return s + r.theme.Bad.Render(r.theme.Cut(backends.Clean(reason(t.Target, t.Err)), left))
+		return s + r.theme.Bad.Render(r.theme.Cut(reason(t.Target, t.Err), left))
 	case c.Blocked > 0:
 		return s + r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("%d %s", c.Blocked, untried), left))
 	}

@@ -211,7 +211,7 @@ func (t *Table) pasted(msg tea.Msg) bool {
 // refused stores an error to be shown beside the row, and reports whether there is one.
 func (t *Table) refused(err error) bool {
 	if err != nil {
-		t.err = backends.Clean(err.Error())
+		t.err = err.Error()
 	}
 	return err != nil
 }

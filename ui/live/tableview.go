@@ -120,10 +120,10 @@ func (t *Table) detail(width int) []string {
 	if r := t.row(); t.err != "" {
 		text, style = "error: "+t.err, t.theme.Bad
 	} else if r != nil {
-		text = backends.Clean(r.Detail)
+		text = r.Detail
 	}
 	lines := make([]string, detailLines)
-	copy(lines, t.theme.Rows(style, text, width, detailLines))
+	copy(lines, t.theme.Rows(style, backends.Clean(text), width, detailLines))
 	return lines
 }
 

@@ -2,19 +2,29 @@ package console_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
+	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -126,7 +136,67 @@ func TestBorders(t *testing.T) {
 			"prometheus": func(w io.Writer) error { return render.Prometheus(w, r) },
 			"terminal":   func(w io.Writer) error { return render.Terminal(w, r, theme.Plain()) },
 			"screen":     func(w io.Writer) error { return render.Screen(w, r, theme.Plain(), 2000) },
-			"rehearsal":  rehearsed.Text, "rehearsal page": rehearsed.HTML,
+			"run": func(w io.Writer) error {
+				run := live.NewRun(theme.Plain())
+				for _, kind := range eventTypes {
+					event := *filled[engine.Event](e)
+					event.Type = kind
+					run.Event(event)
+					fmt.Fprintln(w, run.View(400, 200, time.Now()))
+				}
+				for _, load := range []string{"", broken} {
+					measured := filled[perftest.Progress](e)
+					measured.Waits, measured.Load = "", load
+					run.Measured(*measured)
+				}
+				run.Measured(*filled[perftest.Progress](e))
+				for _, key := range []string{"down", "d", "x", "/", "esc"} {
+					run.Key(key, broken)
+					fmt.Fprintln(w, run.View(400, 200, time.Now()))
+				}
+				run.Said(broken, nil)
+				_, err := fmt.Fprintln(w, run.View(400, 200, time.Now()))
+				return err
+			},
+			"table": func(w io.Writer) error {
+				table := live.NewTable(theme.Plain(), []live.Column{{Title: "A"}, {Title: "B"}, {Title: "C"}}, *filled[[]live.Row](e))
+				fmt.Fprintln(w, table.View(400, 200))
+				table.Update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+				_, err := fmt.Fprintln(w, table.View(400, 200))
+				return err
+			},
+			"wizard": func(w io.Writer) error {
+				world := &evilFabric{e: e}
+				f := frame.New(t.Context(), frame.Options{Fabric: world, Answers: filled[answers.Answers](e), Theme: theme.Plain()},
+					[]frame.Page{blank{}, blank{}}, nil)
+				f.Update(tea.WindowSizeMsg{Width: 300, Height: 60})
+				f.Show(1)
+				for _, step := range []func(){func() { f.Fail(world.err()) }, func() { f.Err = nil; f.Say(broken) },
+					func() { f.Do(broken, nil, nil) }, func() {
+						answered, end := context.WithCancel(t.Context())
+						defer end()
+						f.Send = func(m tea.Msg) { f.Update(m); end() }
+						world.ask(answered, *filled[live.Question](e))
+					}} {
+					step()
+					fmt.Fprintln(w, f.View().Content)
+				}
+				return nil
+			},
+			"questions": func(w io.Writer) error {
+				world := &evilFabric{e: e, unknown: true}
+				secret := func(prompt string) (string, error) { return "x", nil }
+				_, err := dialog.Run(t.Context(), dialog.Options{Fabric: world, Answers: &answers.Answers{}, Out: w, Secret: secret,
+					In: strings.NewReader("look\nvc\nroot\ny\ny\n")})
+				return err
+			},
+			"found": func(w io.Writer) error {
+				var b strings.Builder
+				entry.Refusals(&b, filled[plan.Refused](e))
+				_, err := fmt.Fprintln(w, entry.Inspected(theme.Plain(), inv, r), b.String())
+				return err
+			},
+			"rehearsal": rehearsed.Text, "rehearsal page": rehearsed.HTML,
 		}
 		for name, write := range writers {
 			var b bytes.Buffer
@@ -138,6 +208,54 @@ func TestBorders(t *testing.T) {
 	}
 }
 
+// An evilFabric answers with evil data; its vCenter's certificate is unknown at first.
+type evilFabric struct {
+	live.Fabric
+	e       *evil
+	unknown bool
+	ask     live.Ask
+}
+
+func (f *evilFabric) err() error {
+	return backends.Errorf(backends.KindAuth, broken, broken, "%s", broken)
+}
+func (f *evilFabric) Asks(ask live.Ask)                    { f.ask = ask }
+func (f *evilFabric) Default() live.Login                  { return *filled[live.Login](f.e) }
+func (f *evilFabric) Simulated() bool                      { return false }
+func (f *evilFabric) Insecure() []string                   { return []string{broken} }
+func (f *evilFabric) InspectCommand() string               { return broken }
+func (f *evilFabric) Draft() (*answers.Answers, time.Time) { return nil, time.Time{} }
+func (f *evilFabric) KeepDraft(*answers.Answers) error     { return nil }
+
+func (f *evilFabric) Reachable(context.Context, live.Login) error {
+	if f.unknown {
+		f.unknown = false
+		return filled[live.Fingerprint](f.e)
+	}
+	return nil
+}
+
+func (f *evilFabric) Connect(context.Context, live.Login, func(*backends.Inventory)) (*backends.Inventory, error) {
+	return filled[backends.Inventory](f.e), nil
+}
+
+func (f *evilFabric) Inspect(ctx context.Context, _ *answers.Answers) (*backends.Inventory, *report.Report, error) {
+	f.ask(ctx, *filled[live.Question](f.e))
+	return filled[backends.Inventory](f.e), filled[report.Report](f.e), nil
+}
+
+// A blank is a page of the wizard.
+type blank struct{}
+
+func (blank) Title() string                                 { return "" }
+func (blank) Enter(*frame.Wizard) tea.Cmd                   { return nil }
+func (blank) Update(*frame.Wizard, tea.Msg) (tea.Cmd, bool) { return nil, false }
+func (blank) Accept(*frame.Wizard) (tea.Cmd, error)         { return nil, nil }
+func (blank) View(*frame.Wizard, int, int) string           { return "" }
+func (blank) Hints() []frame.Hint                           { return nil }
+func (blank) EnterLabel() string                            { return "" }
+func (blank) Typing() bool                                  { return false }
+
 var eventTypes = []engine.EventType{engine.EventPlanned, engine.EventStarted, engine.EventProgress, engine.EventDone, engine.EventSkipped,
 	engine.EventFailed, engine.EventBlocked, engine.EventAgain, engine.EventWaiting, engine.EventControl, engine.EventForecast,
 	engine.EventStopping, engine.EventResult}
@@ -147,7 +265,7 @@ func safe(t *testing.T, name, out string) {
 	if len(out) < 10 || !utf8.ValidString(out) {
 		t.Errorf("%s: nothing or no UTF-8 came out", name)
 	}
-	out = strings.ReplaceAll(out, "<\n>", "\x01")
+	out = strings.NewReplacer("\x1b[7m", "", "\x1b[1m", "", "\x1b[m", "", "<\n>", "\x01").Replace(out) // the theme's styles
 	if i := strings.IndexFunc(out, func(r rune) bool {
 		return r != '\n' && r != utf8.RuneError && (backends.Unsafe(r) || r == '\u2028')
 	}); i >= 0 {

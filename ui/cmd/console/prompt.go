@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // ErrInterrupted is the error of a prompt that was answered with Ctrl-C, or during which the program was told to end.
@@ -82,7 +83,7 @@ func askSecret(prompt string) (string, error) {
 		return "", err
 	}
 	defer restore()
-	fmt.Fprintf(tty, "%s: ", prompt)
+	_ = plain.Printf(tty, "%s: ", prompt)
 	s, err := readSecret(tty)
 	fmt.Fprint(tty, "\r\n")
 	return s, err
@@ -148,7 +149,7 @@ func askYes(question string) (bool, error) {
 		return false, fmt.Errorf("no terminal for a prompt")
 	}
 	defer closing()
-	fmt.Fprintf(tty, "%s? [y/N] ", question)
+	_ = plain.Printf(tty, "%s? [y/N] ", question)
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) {
 		fmt.Fprintln(tty)

@@ -18,7 +18,7 @@ func (q *questions) mode(inv *backends.Inventory) error {
 	for _, o := range entry.Modes() {
 		q.say("choice: %s  %s", o.Value, o.About)
 	}
-	q.say("%s", entry.CostTable(theme.Plain(), ""))
+	q.page(entry.CostTable(theme.Plain(), ""))
 	before := q.a.Mode
 	return q.until("How should the guests get RDMA", string(before), func(s string) error {
 		m := answers.Mode(strings.ToLower(s))
@@ -45,7 +45,7 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	}
 	for port, hosts := range ports.All() {
 		device, about, _ := strings.Cut(port, "\n")
-		q.say("%s on %s: %s", backends.Clean(device), plain.Names(hosts), backends.Clean(about))
+		q.say("%s on %s: %s", device, plain.Names(hosts), about)
 	}
 	if without := entry.WithoutHCA(q.a, inv); len(without) > 0 {
 		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA),
@@ -95,7 +95,7 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 			proposed.Add(picks[name], name)
 		}
 		for port, hosts := range proposed.All() {
-			q.say("proposed%s: %s on %s", of, backends.Clean(port), plain.Names(hosts))
+			q.say("proposed%s: %s on %s", of, port, plain.Names(hosts))
 		}
 		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
 			return err
@@ -167,7 +167,7 @@ func (q *questions) network(inv *backends.Inventory) error {
 		f := entry.Settings(q.a, inv)[i]
 		if f.Offers != nil {
 			for _, o := range f.Offers(q.a) {
-				q.say("choice: %s  %s", backends.Clean(o.Value), backends.Clean(o.About))
+				q.say("choice: %s  %s", o.Value, o.About)
 			}
 		}
 		err := q.until(f.Asked(), f.Text(q.a), func(s string) error {

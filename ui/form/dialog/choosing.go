@@ -32,7 +32,7 @@ func (q *questions) offer(options []option) {
 		all.Add(where+", "+o.about, o.name)
 	}
 	for about, names := range all.All() {
-		q.say("%s: %s", backends.Clean(about), plain.Names(names))
+		q.say("%s: %s", about, plain.Names(names))
 	}
 }
 
@@ -173,7 +173,7 @@ func (q *questions) guests(inv *backends.Inventory, names []string, known map[st
 	}
 	for {
 		for _, name := range names {
-			q.say("%s has %s, login %s", backends.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(backends.Clean(entry.LoginText(g.VM[name])),
+			q.say("%s has %s, login %s", name, entry.AddressText(g.VM[name]), cmp.Or(entry.LoginText(g.VM[name]),
 				"of your SSH settings"))
 		}
 		yes, err := q.yes("Take these addresses and logins")

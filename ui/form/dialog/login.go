@@ -20,7 +20,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 		l = live.Login{URL: v.URL, Username: v.Username, Thumbprint: v.Thumbprint}
 	}
 	for _, what := range q.o.Fabric.Insecure() {
-		q.say("INSECURE: " + what)
+		q.say("INSECURE: %s", what)
 	}
 	given := l
 	for _, f := range []struct {
@@ -53,7 +53,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	for n := 1; ; n++ {
 		var err error
 		if l.Password == "" {
-			if l.Password, err = q.o.Secret("password of " + backends.Clean(l.Username)); err != nil {
+			if l.Password, err = q.o.Secret("password of " + l.Username); err != nil {
 				return nil, err
 			}
 		}
@@ -66,7 +66,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 		if n == tries || backends.KindOf(err) != backends.KindAuth {
 			return nil, err
 		}
-		q.say("%s", backends.Clean(err.Error()))
+		q.say("%s", err)
 		l.Password = ""
 	}
 }
@@ -83,7 +83,7 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 		return askErr
 	}
 	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host),
+		return backends.Errorf(backends.KindAuth, unknown.Host,
 			"compare the fingerprint with the one that the vCenter administrator gives you", "the certificate is not trusted")
 	}
 	l.Thumbprint = unknown.SHA256
@@ -98,7 +98,8 @@ func (q *questions) look(ctx context.Context) error {
 		return err
 	}
 	q.outcome.Inspected = rep
-	q.say("%s\nagain: %s", strings.TrimRight(entry.Inspected(theme.Plain(), inv, rep), "\n"), backends.Clean(q.o.Fabric.InspectCommand()))
+	q.page(entry.Inspected(theme.Plain(), inv, rep))
+	q.say("again: %s", q.o.Fabric.InspectCommand())
 	return nil
 }
 
@@ -108,7 +109,7 @@ func (q *questions) answer(_ context.Context, what live.Question) live.Answer {
 	case k != nil:
 		return live.Answer{Yes: q.trust(*k)}
 	case what.Secret != "":
-		text, err := q.o.Secret(backends.Clean(what.Secret))
+		text, err := q.o.Secret(what.Secret)
 		return live.Answer{Text: text, Interrupted: backends.KindOf(err) == backends.KindInterrupted}
 	}
 	yes, err := q.yesOr(what.Yes, "no")
@@ -116,8 +117,8 @@ func (q *questions) answer(_ context.Context, what live.Question) live.Answer {
 }
 
 func (q *questions) trust(k live.HostKey) bool {
-	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", backends.Clean(k.Who), backends.Clean(k.Address),
-		backends.Clean(k.Type), backends.Clean(k.Fingerprint))
-	yes, err := q.yesOr("Trust it and keep it in "+backends.Clean(k.KeptIn), "no")
+	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", k.Who, k.Address,
+		k.Type, k.Fingerprint)
+	yes, err := q.yesOr("Trust it and keep it in "+k.KeptIn, "no")
 	return err == nil && yes
 }

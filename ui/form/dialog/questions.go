@@ -102,7 +102,10 @@ func errStopped() error {
 	return backends.Errorf(backends.KindInterrupted, "", "", "stopped: nothing was changed")
 }
 
-func (q *questions) say(format string, args ...any) { fmt.Fprintf(q.out, format+"\n", args...) }
+func (q *questions) say(format string, args ...any) { _ = plain.Printf(q.out, format+"\n", args...) }
+
+// page writes a text that is ready to be read.
+func (q *questions) page(text string) { fmt.Fprintln(q.out, strings.TrimRight(text, "\n")) }
 
 func (q *questions) ask(question, def string) (string, error) {
 	words := question
@@ -123,7 +126,7 @@ func (q *questions) ask(question, def string) (string, error) {
 			return "", errEnd()
 		case q.editable && line == ":save":
 			if err := q.save(); err != nil {
-				q.say("%s", backends.Clean(err.Error()))
+				q.say("%s", err)
 			}
 			return q.ask(question, def)
 		case q.editable && line == ":back":
@@ -157,9 +160,9 @@ func (q *questions) until(question, def string, good func(string) error) error {
 		if err = good(word); err == nil {
 			return nil
 		}
-		q.say("%s", backends.Clean(err.Error()))
+		q.say("%s", err)
 		if hint := backends.HintOf(err); hint != "" {
-			q.say("hint: %s", backends.Clean(hint))
+			q.say("hint: %s", hint)
 		}
 	}
 }
@@ -219,7 +222,7 @@ func (q *questions) run(ctx context.Context) error {
 			break
 		}
 		if err := q.o.Fabric.KeepDraft(q.a); err != nil {
-			q.say("%s", backends.Clean(err.Error()))
+			q.say("%s", err)
 		}
 	}
 	if !agreed {
@@ -237,9 +240,9 @@ func (q *questions) otherwise(ctx context.Context, wrong error) error {
 		return wrong
 	}
 	if _, refused := errors.AsType[*plan.Refused](wrong); !refused { // its reasons were printed
-		q.say("%s", backends.Clean(wrong.Error()))
+		q.say("%s", wrong)
 		if hint := backends.HintOf(wrong); hint != "" {
-			q.say("hint: %s", backends.Clean(hint))
+			q.say("hint: %s", hint)
 		}
 	}
 	q.editable = true
@@ -275,7 +278,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		var b strings.Builder
 		entry.Refusals(&b, refused)
-		q.say("%s", strings.TrimSpace(b.String()))
+		q.page(strings.TrimSpace(b.String()))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -331,9 +334,10 @@ func (q *questions) rehearse(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return errStopped()
 	case err != nil:
-		text = "the rehearsal could not be made: " + backends.Clean(err.Error())
+		q.say("the rehearsal could not be made: %s", err)
+	default:
+		q.page(text)
 	}
-	q.say("%s", strings.TrimRight(text, "\n"))
 	return nil
 }
 
@@ -348,7 +352,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 			case t.Load != "":
 				q.say("%s", plain.LoadRound(t))
 			case t.Result != nil:
-				q.say("measured %d of %d: %s %s: %s", t.Done, t.Total, t.Test, backends.Clean(t.Pair.String()), t.Result.Verdict)
+				q.say("measured %d of %d: %s %s: %s", t.Done, t.Total, t.Test, t.Pair.String(), t.Result.Verdict)
 			}
 		})
 	}
@@ -357,7 +361,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 		return err
 	}
 	q.outcome.Report = rep
-	_ = render.Terminal(q.out, rep, theme.Plain())                       // the run counts, not the reader
-	fmt.Fprintf(q.o.Out, "again: %s\n", f.ReplayCommand(q.outcome.Path)) // in one line, to be copied
+	_ = render.Terminal(q.out, rep, theme.Plain())                            // the run counts, not the reader
+	_ = plain.Printf(q.o.Out, "again: %s\n", f.ReplayCommand(q.outcome.Path)) // in one line, to be copied
 	return nil
 }

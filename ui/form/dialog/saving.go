@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -19,7 +18,8 @@ var errAgain = errors.New("ask again")
 func (q *questions) save() error {
 	path, err := q.o.Fabric.SaveAnswers(q.a, live.AskFirst)
 	if exists, ok := errors.AsType[*live.Exists](err); ok {
-		q.say("%s\n%s", exists.Diff, backends.Clean(exists.Error()))
+		q.page(exists.Diff)
+		q.say("%s", exists)
 		how, was := live.Beside, q.editable
 		q.editable = false
 		yes, err := q.yesOr("Overwrite it", "no")
@@ -36,7 +36,7 @@ func (q *questions) save() error {
 		return err
 	}
 	q.outcome.Path = path
-	q.say("answers saved: %s", backends.Clean(path))
+	q.say("answers saved: %s", path)
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (q *questions) edit() error {
 	err = c.Run()
 	text, readErr := read()
 	if err = errors.Join(err, readErr); err != nil {
-		q.say("the editor failed, the answers are as before: %s", backends.Clean(err.Error()))
+		q.say("the editor failed, the answers are as before: %s", err)
 		return nil
 	}
 	text = entry.Unmarked(text)
@@ -65,7 +65,7 @@ func (q *questions) edit() error {
 	if q.rough = ""; len(wrong) > 0 {
 		q.rough = entry.Marked(text, wrong)
 		for _, p := range wrong {
-			q.say("%s", backends.Clean(answers.Problems{p}.Error()))
+			q.say("%s", answers.Problems{p}.Error())
 		}
 		return nil
 	}

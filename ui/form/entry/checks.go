@@ -73,7 +73,7 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		case s == "":
 			return errors.New("enter a vmknic, for example vmk0")
 		case len(without) > 0:
-			return fmt.Errorf("no vmknic %q on %s", backends.Clean(s), plain.Names(without))
+			return fmt.Errorf("no vmknic %q on %s", s, plain.Names(without))
 		}
 		return nil
 	}

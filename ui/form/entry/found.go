@@ -22,7 +22,8 @@ func Inspected(t theme.Theme, inv *backends.Inventory, rep *report.Report) strin
 // Found returns the inventory of a check, for display below its report.
 func Found(t theme.Theme, inv *backends.Inventory) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version),
+	inv = backends.Shown(inv)
+	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), inv.VCenter.Version,
 		plain.Counted(len(inv.Hosts), "host"), plain.Counted(len(inv.VMs), "VM"))
 	for _, l := range foundLines(inv) {
 		b.WriteString("  " + l + "\n")
@@ -35,10 +36,10 @@ func foundLines(inv *backends.Inventory) []string {
 	var out []string
 	for _, h := range inv.Hosts {
 		r := HostRow(h)
-		out = append(out, backends.Clean(r.Detail))
+		out = append(out, r.Detail)
 		for _, g := range h.GPUs {
 			near, p2p := plain.Nearest(g)
-			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(backends.Clean(g.Model)), p2p, near))
+			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(g.Model), p2p, near))
 		}
 	}
 	return out
@@ -53,19 +54,19 @@ func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 			continue
 		}
 		if len(h.GPUs) == 0 {
-			out = append(out, backends.Clean(h.Name)+": no GPU")
+			out = append(out, h.Name+": no GPU")
 		}
 		for _, g := range h.GPUs {
 			near, p2p := plain.Nearest(g)
 			use := plain.Passthrough(g)
 			if g.UsedBy != "" {
-				use = "of " + backends.Clean(g.UsedBy)
+				use = "of " + g.UsedBy
 			}
-			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", backends.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"),
-				soldAs(backends.Clean(g.Model)), use, p2p, near))
+			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", h.Name, strings.TrimPrefix(g.PCI, "0000:"),
+				soldAs(g.Model), use, p2p, near))
 		}
 	}
-	return out
+	return backends.Shown(out)
 }
 
 // soldAs returns the product name of a card from that of its chip: A100 PCIe 80GB from GA100 [A100 PCIe 80GB].

@@ -52,7 +52,7 @@ func Refusals(b *strings.Builder, refused *plan.Refused) {
 		who.Add(cause{r.Why, r.Remedy}, r.Target.Name)
 	}
 	for c, names := range who.All() {
-		fmt.Fprintf(b, "\n%s: %s\n  remedy: %s\n", plain.Names(names), backends.Clean(c.why), backends.Clean(c.remedy))
+		_ = plain.Printf(b, "\n%s: %s\n  remedy: %s\n", plain.Names(names), c.why, c.remedy)
 	}
 }
 

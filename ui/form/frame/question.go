@@ -23,7 +23,7 @@ type questionMsg struct {
 
 // ask shows the question over the current page; without a screen it returns no answer.
 func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
-	m := questionMsg{Question: q, ctx: ctx, answer: make(chan live.Answer, 1)}
+	m := questionMsg{Question: backends.Shown(q), ctx: ctx, answer: make(chan live.Answer, 1)}
 	w.Send(m)
 	select {
 	case a := <-m.answer:
@@ -81,13 +81,13 @@ func (w *Wizard) questionView(q *questionMsg, width int) string {
 		return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
 			"Compare it with the output of ssh-keygen -lf for the host key, on the machine's console. Press y to trust it and save it in %s, or n "+
 			"to skip this login.",
-			backends.Clean(q.Key.Who), backends.Clean(q.Key.Address), backends.Clean(q.Key.Type),
-			w.Theme.Accent.Render(backends.Clean(q.Key.Fingerprint)), backends.Clean(q.Key.KeptIn)), width)
+			q.Key.Who, q.Key.Address, q.Key.Type,
+			w.Theme.Accent.Render(q.Key.Fingerprint), q.Key.KeptIn), width)
 	case q.Secret != "":
 		return theme.Wrap(fmt.Sprintf("%s\n\n> %s\n\nIt is kept in memory only: never in the answers, the journal or a log.",
-			w.Theme.Title.Render(capital(backends.Clean(q.Secret))), strings.Repeat("*", utf8.RuneCountInString(q.typed))), width)
+			w.Theme.Title.Render(capital(q.Secret)), strings.Repeat("*", utf8.RuneCountInString(q.typed))), width)
 	}
-	return theme.Wrap(backends.Clean(q.Yes)+"?", width)
+	return theme.Wrap(q.Yes+"?", width)
 }
 
 // capital changes the first letter of a line to upper case.

@@ -50,11 +50,12 @@ func (w *Wizard) save(how live.Saving) tea.Cmd {
 	var exists *live.Exists
 	switch w.clash = nil; {
 	case errors.As(err, &exists):
-		w.clash = &clash{exists.Path, live.NewScroll(w.Theme, paintDiff(w.Theme, exists.Diff))}
+		w.clash = &clash{backends.Clean(exists.Path), live.NewScroll(w.Theme, paintDiff(w.Theme, exists.Diff))}
 	case err != nil:
 		w.Err = err
 	default:
-		w.Saved, w.said, w.Err = path, "Answers saved: "+backends.Clean(path), nil
+		w.Say("Answers saved: " + path)
+		w.Saved, w.Err = path, nil
 		if incomplete != nil {
 			w.Err = backends.Errorf(backends.KindUsage, "", "correct the page and save again", "saved without all of this page: %w", incomplete)
 		}
@@ -92,7 +93,7 @@ func (w *Wizard) settle(k tea.KeyPressMsg) tea.Cmd {
 
 func (c *clash) view(t theme.Theme, width, height int) string {
 	top := theme.Wrap(fmt.Sprintf("%s exists with other answers. y overwrites it, n saves beside it under another name, Esc saves nothing.",
-		backends.Clean(c.path)), width)
+		c.path), width)
 	return t.Title.Render(top) + "\n\n" + c.scroll.View(width, height-strings.Count(top, "\n")-2)
 }
 

@@ -211,9 +211,9 @@ func (w *Wizard) problem() string {
 	if refused, ok := errors.AsType[*plan.Refused](w.Err); ok && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+backends.Clean(what), w.width-1), w.width-1, 2))
+	s := w.Theme.Bad.Render(clipLines(theme.Fold(backends.Clean(" error: "+what), w.width-1), w.width-1, 2))
 	if hint != "" {
-		s += "\n" + clipLines(theme.Fold(" hint:  "+backends.Clean(hint), w.width-1), w.width-1, 2)
+		s += "\n" + clipLines(theme.Fold(backends.Clean(" hint:  "+hint), w.width-1), w.width-1, 2)
 	}
 	return s
 }

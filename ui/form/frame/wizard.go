@@ -130,7 +130,7 @@ type doneMsg struct {
 // Do runs f outside the loop while the page shows what it waits for, then continues inside it.
 func (w *Wizard) Do(what string, f func(ctx context.Context) error, then func(w *Wizard, err error) tea.Cmd) tea.Cmd {
 	ctx, cancel := context.WithCancel(w.ctx)
-	w.Busy, w.cancel, w.Err = what, cancel, nil
+	w.Busy, w.cancel, w.Err = backends.Clean(what), cancel, nil
 	return func() tea.Msg {
 		defer cancel()
 		return doneMsg{err: f(ctx), then: then}
