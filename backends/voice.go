@@ -171,8 +171,8 @@ func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Dur
 		return ctx, func() {}
 	}
 	w := &wait{what: what, target: target, since: time.Now(), limit: limit, of: p.of}
-	if end, is := ctx.Deadline(); is && limit >= 0 {
-		w.limit = min(cmp.Or(limit, longest), max(time.Until(end), time.Second))
+	if _, is := ctx.Deadline(); is && limit >= 0 {
+		w.limit = InForce(ctx, cmp.Or(limit, longest))
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -189,6 +189,14 @@ func (v *Voice) Waiting(ctx context.Context, what, target string, limit time.Dur
 		}
 		v.waits = slices.DeleteFunc(v.waits, func(o *wait) bool { return o == w })
 	}
+}
+
+// InForce returns the limit that ends a wait which begins now: its own, or what is left of that of its context.
+func InForce(ctx context.Context, limit time.Duration) time.Duration {
+	if end, is := ctx.Deadline(); is {
+		return min(limit, max(time.Until(end).Round(time.Second), time.Second))
+	}
+	return limit
 }
 
 // A Poll is a wait for something that nothing announces.

@@ -349,7 +349,7 @@ func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 
 // await retries while waiting may help, such as for a guest that is still starting. A refused login or host key is final.
 func (g *Guests) await(ctx context.Context, vm, before string) error {
-	last := errors.New("its first reply did not come in time")
+	last, limit := errors.New("its first reply did not come in time"), backends.InForce(ctx, g.options.BootTime)
 	wait := backends.Poll{What: "wait until it answers by SSH", Target: vm, Limit: g.options.BootWait, Every: g.options.Poll}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		id, err := g.BootID(ctx, vm)
@@ -368,7 +368,7 @@ func (g *Guests) await(ctx context.Context, vm, before string) error {
 	switch {
 	case err == backends.ErrLate || ctx.Err() == context.DeadlineExceeded:
 		return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console.",
-			"it did not answer over SSH within %s: %w", g.options.BootTime, last)
+			"it did not answer over SSH within %s: %w", limit, last)
 	case ctx.Err() != nil:
 		return backends.Errorf(backends.KindInterrupted, label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
 	}

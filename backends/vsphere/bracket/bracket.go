@@ -80,18 +80,29 @@ type site struct {
 // errLate ends a wait that took longer than its limit.
 var errLate = errors.New("it took too long")
 
-// watch waits for a state within a limit; errLate if it is not reached. If the wait is interrupted it is repeated a few times,
-// because the operation continues in vCenter.
-func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, until func(wire.Object) bool) error {
+// within returns a context that ends with a limit, or before it with its own, and the limit that is in force. The wait is told: what for,
+// and how long at most. late reports whether a limit has ended it.
+func (s site) within(ctx context.Context, what, target string, limit time.Duration) (within context.Context, inForce time.Duration,
+	late func() bool, over func()) {
+	inForce = backends.InForce(ctx, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opt.bounded(limit), errLate)
-	defer cancel()
+	within, told := (*backends.Voice)(nil).Waiting(ctx, what, target, limit)
+	return within, inForce, func() bool { return ctx.Err() == context.DeadlineExceeded }, func() { told(); cancel() }
+}
+
+// watch waits for a state within a limit; errLate if it is not reached, with the limit that was in force. If the wait is interrupted
+// it is repeated a few times, because the operation continues in vCenter.
+func (s site) watch(ctx context.Context, ref place.Ref, what, target string, limit time.Duration,
+	until func(wire.Object) bool) (time.Duration, error) {
+	ctx, limit, late, over := s.within(ctx, what, target, limit)
+	defer over()
 	for try := 1; ; try++ {
 		err := s.conn.Watch(ctx, ref, until)
-		if context.Cause(ctx) == errLate {
-			return errLate
+		if late() {
+			return limit, errLate
 		}
 		if err == nil || try == wire.Tries || !wire.Pause(ctx, try) {
-			return err
+			return limit, err
 		}
 	}
 }

@@ -75,16 +75,16 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 			return now.maintenance, err
 		},
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, s.opt.bounded(s.opt.Evacuate), errLate)
-	defer cancel()
+	limited, limit, late, over := s.within(ctx, "wait until it is in maintenance mode", t.Name, s.opt.Evacuate)
+	defer over()
 	refused, err := o.carryOut(limited)
 	if err != nil && !refused && !ended(err) {
 		o.cancel(ctx)
 	}
 	_, timedout := wire.FaultOf(err).(*types.Timedout)
-	if context.Cause(limited) == errLate || timedout {
+	if late() || timedout {
 		return backends.Errorf(backends.KindTransient, t.Name, "move or shut down the VMs that are left on it, then run rdma-setup resume",
-			"%s: the host is not empty after %s", what, s.opt.Evacuate)
+			"%s: the host is not empty after %s", what, limit)
 	}
 	return wire.Explain(err, t.Name, what)
 }

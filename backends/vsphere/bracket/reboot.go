@@ -104,7 +104,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 			}
 			progress.Report(10)
 		}
-		err := b.watch(ctx, h.ref, b.opt.Reboot, func(o wire.Object) bool {
+		limit, err := b.watch(ctx, h.ref, "wait until it is back", t.Name, b.opt.Reboot, func(o wire.Object) bool {
 			now := stateOf(h.ref, o)
 			if now.connection != types.HostSystemConnectionStateConnected {
 				away = true
@@ -114,7 +114,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 		})
 		if errors.Is(err, errLate) {
 			return backends.Errorf(backends.KindUnreachable, t.Name, "look at the host's console; once it is connected again, run rdma-setup resume",
-				"%s: the host has not come back within %s", what, b.opt.Reboot)
+				"%s: the host has not come back within %s", what, limit)
 		}
 		if err != nil {
 			return wire.Explain(err, t.Name, what)
@@ -176,7 +176,7 @@ func Back(ctx context.Context, conn *wire.Conn, places *place.Places, host strin
 	if err != nil {
 		return wire.Explain(err, host, what)
 	}
-	err = s.watch(ctx, ref, limit, func(o wire.Object) bool {
+	limit, err = s.watch(ctx, ref, "wait until it is back", host, limit, func(o wire.Object) bool {
 		return stateOf(ref, o).connection == types.HostSystemConnectionStateConnected
 	})
 	if errors.Is(err, errLate) {

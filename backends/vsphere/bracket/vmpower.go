@@ -58,7 +58,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		return backends.Errorf(backends.KindRefused, t.Name, hint, "shut down the guest: %s", why)
 	}
 	if !tools {
-		if tools, err = b.starting(ctx, vm); err != nil {
+		if tools, err = b.starting(ctx, t, vm); err != nil {
 			return wire.Explain(err, t.Name, "wait for VMware Tools")
 		}
 	}
@@ -84,12 +84,12 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 			return wire.Explain(err, t.Name, "shut down the guest")
 		}
 	}
-	err = b.watch(ctx, vm, b.opt.Shutdown, func(o wire.Object) bool {
+	limit, err := b.watch(ctx, vm, "wait until it is off", t.Name, b.opt.Shutdown, func(o wire.Object) bool {
 		return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 	})
 	if errors.Is(err, errLate) {
 		return refuse("look at the guest's console; shut it down yourself, then run rdma-setup resume",
-			"it was asked, but is still running after "+b.opt.Shutdown.String())
+			"it was asked, but is still running after "+limit.String())
 	}
 	if err == nil {
 		progress.Report(100)
@@ -100,7 +100,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 // starting waits for VMware Tools in a VM that was powered on so recently that its guest may still be starting, as after the
 // power cycle of another run, and reports whether they run or the VM powered off again (VirtualMachineRuntimeInfo.bootTime in the
 // vSphere Web Services API is the time of the power-on, by the clock of its host).
-func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
+func (b vmPower) starting(ctx context.Context, t backends.Ref, vm place.Ref) (bool, error) {
 	o, err := b.conn.One(ctx, vm, "runtime.bootTime", "guest.toolsVersionStatus2")
 	if err != nil ||
 		wire.Value[string](o, "guest.toolsVersionStatus2") == string(types.VirtualMachineToolsVersionStatusGuestToolsNotInstalled) {
@@ -114,7 +114,7 @@ func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 	if on >= b.opt.PowerOn {
 		return false, nil
 	}
-	err = b.watch(ctx, vm, b.opt.PowerOn-on, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	_, err = b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn-on, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
 	if errors.Is(err, errLate) {
 		return false, nil
 	}
@@ -142,14 +142,14 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	}
 	defer b.leaving.shut(vm, false)
 	if power != types.VirtualMachinePowerStatePoweredOn {
-		if err := b.powerOn(ctx, vm, progress); err != nil {
+		if err := b.powerOn(ctx, t, vm, progress); err != nil {
 			return wire.Explain(b.diagnose(ctx, vm, err), t.Name, "power the VM on")
 		}
 	}
 	if !b.opt.Tools || tools {
 		return nil
 	}
-	err = b.watch(ctx, vm, b.opt.PowerOn, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	limit, err := b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
 	if err == nil {
 		_, power, _, err = b.read(ctx, t)
 		if err == nil && power == types.VirtualMachinePowerStatePoweredOff {
@@ -158,7 +158,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	}
 	if errors.Is(err, errLate) {
 		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then run rdma-setup resume",
-			"the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
+			"the VM is on, but VMware Tools have not come up within %s", limit)
 	}
 	return wire.Explain(err, t.Name, "wait for VMware Tools")
 }
@@ -193,7 +193,7 @@ func Off(ctx context.Context, conn *wire.Conn, places *place.Places, vm string) 
 	ref, err := places.Find(ctx, backends.VMRef(vm))
 	if err == nil {
 		s := site{conn: conn, places: places, opt: Options{}.filled()}
-		err = s.watch(ctx, ref, s.opt.Shutdown, isOff)
+		_, err = s.watch(ctx, ref, "wait until it is off", vm, s.opt.Shutdown, isOff)
 	}
 	return wire.Explain(err, vm, "wait for it to be off")
 }
@@ -223,9 +223,9 @@ func explainPowerOn(err error) (error, bool) {
 	return err, false
 }
 
-func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.bounded(b.opt.PowerOn), errLate)
-	defer cancel()
+func (b vmPower) powerOn(ctx context.Context, t backends.Ref, vm place.Ref, progress backends.Progress) error {
+	ctx, limit, late, over := b.within(ctx, "wait until it is on", t.Name, b.opt.PowerOn)
+	defer over()
 	o := b.order(vm, opPowerOn, progress, wire.Starts(b.conn, methods.PowerOnVM_Task, &types.PowerOnVM_Task{This: vm}),
 		types.VirtualMachinePowerStatePoweredOn)
 	_, err := o.carryOut(ctx)
@@ -235,9 +235,9 @@ func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Pr
 			return nil
 		}
 	}
-	if context.Cause(ctx) == errLate {
+	if late() {
 		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page",
-			"it is not on after %s", b.opt.PowerOn.Round(time.Second))
+			"it is not on after %s", limit)
 	}
 	return err
 }
