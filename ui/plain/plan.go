@@ -23,6 +23,7 @@ func Plan(w io.Writer, p *plan.Plan) error {
 	if !p.Empty() {
 		out.line("")
 		out.line("cost: %s", Cost(p))
+		alsoOff(out, p)
 	}
 	if !p.Empty() || len(p.Conflicts) == 0 {
 		for _, n := range notes(p) {
@@ -30,6 +31,19 @@ func Plan(w io.Writer, p *plan.Plan) error {
 		}
 	}
 	return out.err
+}
+
+// alsoOff names the VMs that are powered off although the plan changes nothing of them, each reason once.
+func alsoOff(out *writer, p *plan.Plan) {
+	var who Gathered[string, string]
+	for _, b := range p.Brackets {
+		if b.Effect == plan.VMPowerCycle && !slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Target == b.Target }) {
+			who.Add(b.Why, b.Target.Name)
+		}
+	}
+	for why, names := range who.All() {
+		out.line("also powered off and on: %s: %s", Names(names), backends.Clean(why))
+	}
 }
 
 // notes returns the notes of a plan, and how to save the configuration of hosts that it changes.

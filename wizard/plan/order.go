@@ -105,9 +105,9 @@ func (p *Plan) Narrow(only []string) error {
 }
 
 // narrow keeps the named changes and the brackets that they need: those they are made in, and those that start what a change
-// waits for (a VM that is off). Notes describe the whole plan and are dropped; the cost of a change stays with it.
+// waits for (a VM that is off). Notes that hold for all changes together are dropped with any of them.
 func (p *Plan) narrow(only []string) {
-	p.Notes = nil
+	all := len(p.Changes) + len(p.Brackets)
 	needed, body := map[string]bool{}, map[string]bool{}
 	for _, c := range p.Changes {
 		for _, id := range c.Within {
@@ -124,6 +124,9 @@ func (p *Plan) narrow(only []string) {
 		}
 	}
 	p.Brackets = slices.DeleteFunc(p.Brackets, func(br Bracket) bool { return !needed[br.ID()] })
+	if len(p.Changes)+len(p.Brackets) < all {
+		p.Notes = slices.DeleteFunc(p.Notes, func(n string) bool { return slices.Contains(p.Whole, n) })
+	}
 }
 
 // Settle drops names that are not in the plan from every After, sorts the changes so that they could be made one by one, and

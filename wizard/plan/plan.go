@@ -25,6 +25,8 @@ type Plan struct {
 	Brackets []Bracket `json:"brackets"`
 	// Notes are sentences that the operator should read before consenting: costs, what a rollback keeps, errors in a guide.
 	Notes []string `json:"notes,omitempty"`
+	// Whole are those of them that hold only for all changes together: how many VMs are off, which host is first.
+	Whole []string `json:"-"`
 	// Conflicts are targets of a rollback that are not changed, because someone else has changed them since.
 	Conflicts []Refusal `json:"conflicts,omitempty"`
 	// Left names the targets of a rollback that keep someone else's change, because the operator decided so.

@@ -3,6 +3,8 @@
 package recipe
 
 import (
+	"slices"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -65,9 +67,12 @@ func (b *builder) recipe(hosts func()) {
 	for _, v := range b.VMs {
 		guest.Plan(b.Draft, v)
 	}
+	before := len(b.Plan.Notes)
 	waves.Plan(b.Draft)
 	b.wait()
 	b.powerWaves()
 	b.costs()
 	b.tryFirst()
+	b.Plan.Whole = slices.Clone(b.Plan.Notes[before:])
+	b.otherCosts()
 }

@@ -222,6 +222,13 @@ func (b *builder) costs() {
 			"PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is not available " +
 				"while they are in use (unverified)")
 	}
+}
+
+// otherCosts notes what holds for each part of the plan.
+func (b *builder) otherCosts() {
+	if len(b.Plan.Changes) == 0 {
+		return
+	}
 	if b.Answers.GPUs() {
 		b.gpuCosts()
 	}
