@@ -173,7 +173,7 @@ func bandwidths(f *checks.Facts) map[[2]string]float64 {
 	for i := range f.Pairs {
 		p := &f.Pairs[i]
 		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable &&
-			m.AchievedGbps > 0 && m.OtherGbps == 0 {
+			m.AchievedGbps > 0 && m.Beside() == "" {
 			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}

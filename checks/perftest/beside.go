@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ func (c Counters) carried(direction string) (most int64, ok bool) {
 		switch {
 		case name == "pnic_rdma_"+direction+"_bytes":
 			sums["rdma"] = n
+		case name == "pnic_nic_"+direction+"_bytes": // in idle windows only
+			sums["nic"] = n
 		case name == map[string]string{"tx": "port_xmit_data", "rx": "port_rcv_data"}[direction]:
 			sums["guest"] = 4 * n
 		case strings.HasSuffix(name, "_bytes") && strings.HasPrefix(name, "pnic_"+direction+"_prio"):
@@ -70,9 +73,13 @@ func (m *Measurement) other(took time.Duration, linkMbps int) float64 {
 			most = max(most, n-end.ours)
 		}
 	}
-	seconds := max(took.Seconds(), m.sending())
+	return worth(most, max(took.Seconds(), m.sending()), linkMbps)
+}
+
+// worth returns the rate of other traffic in Gb/s, 0 if it is not worth a word.
+func worth(bytes int64, seconds float64, linkMbps int) float64 {
 	link := float64(linkMbps) / 1000
-	gbps := float64(most) * 8 / 1e9 / max(seconds, 1e-3)
+	gbps := float64(bytes) * 8 / 1e9 / max(seconds, 1e-3)
 	if gbps < max(otherLeast, otherShare*link) {
 		return 0
 	}
@@ -95,27 +102,37 @@ func (m *Measurement) sending() (seconds float64) {
 	return seconds * float64(max(1, m.Repeats))
 }
 
-// Beside returns the sentence about traffic that was not the test's: "measured beside other traffic: 48.1 Gb/s"; "" if there was
-// none.
+// Beside returns the sentence about traffic that was not the test's: "measured beside other traffic: 48.1 Gb/s"; "" if none was seen.
 func (m *Measurement) Beside() string {
-	if m.OtherGbps <= 0 {
-		return ""
+	switch {
+	case m.OtherGbps > 0:
+		return fmt.Sprintf("measured beside other traffic: %.1f Gb/s", m.OtherGbps)
+	case m.idleLoad() > 0:
+		return fmt.Sprintf("measured beside other traffic: %.1f Gb/s while no test ran", m.idleLoad())
 	}
-	return fmt.Sprintf("measured beside other traffic: %.1f Gb/s", m.OtherGbps)
+	return ""
 }
 
 // judgeBeside names the traffic beside a bad result. It explains a failure if both together are what the link carries, unless losses are
-// not counted: what is sent again is traffic, too. It explains none that is far below the link also together. A class that is not
-// lossless stays so.
+// not counted: what is sent again is traffic, too, beyond what passed the ports while no test ran. It explains none that is far below
+// the link also together. A class that is not lossless stays so.
 func (m *Measurement) judgeBeside(b sizing.Bands) {
-	if m.OtherGbps <= 0 || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail ||
+	const again = "; measure again without it"
+	if m.Error != "" && m.idleLoad() > 0 && m.suspect() {
+		m.Hint = m.Beside() + again
+	}
+	if m.Beside() == "" || m.Error != "" || m.Verdict != VerdictWarn && m.Verdict != VerdictFail ||
 		m.Lossless != nil && m.Lossless.Verdict == VerdictFail ||
 		strings.HasPrefix(m.Hint, "TCP fallback") {
 		return
 	}
-	const again = "; measure again without it"
-	both := m.AchievedGbps/factor(m.Test) + m.OtherGbps
-	switch _, _, counted := m.Lost(); {
+	others := cmp.Or(m.OtherGbps, m.idleLoad())
+	_, _, counted := m.Lost()
+	if idle := m.idleLoad(); idle > 0 && !counted {
+		others, counted = min(others, idle), true
+	}
+	both := m.AchievedGbps/factor(m.Test) + others
+	switch {
 	case m.Verdict == VerdictWarn:
 		m.Hint = m.Beside() + again
 	case m.isLatency():
@@ -124,7 +141,7 @@ func (m *Measurement) judgeBeside(b sizing.Bands) {
 		m.Hint = m.Beside() + ", which does not explain it: " + m.Hint
 	case !counted:
 		m.Verdict, m.Hint = VerdictUnknown, m.Beside()+", or sent again after losses, which nothing counts here"+again
-	case both >= b.PassShare*m.LinkGbps:
+	case both >= b.PassShare*m.LinkGbps && m.OtherGbps > 0:
 		m.Verdict, m.Hint = VerdictWarn, m.Beside()+", which is what the link carries together with the test"+again
 	default:
 		m.Verdict, m.Hint = VerdictUnknown, m.Beside()+again

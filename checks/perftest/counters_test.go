@@ -111,6 +111,7 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 // result has another hint; the priorities of a pNIC count too.
 func TestTrafficOfOthers(t *testing.T) {
 	const zero = "port_xmit_data 0\nport_rcv_data 0\ntx_prio0_bytes 7\npacket_seq_err 0\n"
+	const idle = "port_xmit_data 900000000000" // read while no test runs
 	for _, c := range []struct {
 		name     string
 		gbps     float64
@@ -130,9 +131,19 @@ func TestTrafficOfOthers(t *testing.T) {
 		{"slow, and losses are not counted", 40, "port_xmit_data 900000000000", "", "unknown",
 			"measured beside other traffic: 100.0 Gb/s, or sent again"},
 		{"fast beside others", 97, "port_xmit_data 900000000000", "", "pass", ""},
+		{"slow, and others sent before it", 40, idle, "", "unknown", "measured beside other traffic: 100.0 Gb/s while no test ran; measure"},
+		{"slow, and a full port before it", 40, "port_xmit_data 1900000000000", "", "warn", "which is what the link carries together"},
 	} {
 		g := &guests{gbps: c.gbps, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero},
 			after: map[string]string{"vm-1": c.from + "\n", "vm-2": c.to + "\n"}}
+		if strings.Contains(c.name, "before it") { // the losses are not counted
+			g.idle = map[string]string{"vm-1": idle, "vm-2": zero}
+			m := inClass(t, g, nil)[0]
+			if m.Verdict != c.verdict || !strings.Contains(m.Hint, c.says) {
+				t.Errorf("%s: %s %q", c.name, m.Verdict, m.Hint)
+			}
+			continue
+		}
 		if c.name != "slow, and losses are not counted" {
 			g.after["vm-1"] += "packet_seq_err 0\n"
 		}

@@ -212,13 +212,13 @@ func compare(all []Measurement, mode string) {
 	}
 	for i := range all {
 		m := &all[i]
-		if m.Test == SendLatency && m.Error == "" && m.OtherGbps == 0 && m.Verdict != VerdictPass && slow[m.Pair()] &&
+		if m.Test == SendLatency && m.Error == "" && m.Beside() == "" && m.Verdict != VerdictPass && slow[m.Pair()] &&
 			m.AchievedUs <= m.ExpectedUs && m.lossless() {
 			m.Hint = "small messages are fast enough; large ones are limited by the bandwidth of this pair: see " + SendBandwidth
 		}
 		best, ok := many[m.Pair()]
 		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && m.Error == "" && !m.misshapen(mode) &&
-			(m.Verdict == VerdictWarn || m.Verdict == VerdictFail || m.Verdict == VerdictUnknown && m.OtherGbps > 0) {
+			(m.Verdict == VerdictWarn || m.Verdict == VerdictFail || m.Verdict == VerdictUnknown && m.Beside() != "") {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("one queue pair does not fill this link, but four do (%.1f Gb/s): the path is fine, let applications use several",
 				best.AchievedGbps)

@@ -51,9 +51,11 @@ type Measurement struct {
 	Counters     *Sides  `json:"counters,omitempty"` // counter increases at both ends; nil: not read
 	// traffic beside the test on its ports; 0: none worth a word, or none that can be seen
 	OtherGbps float64 `json:"other_gbps,omitempty"`
-	Load      string  `json:"load,omitempty"`    // LoadIncast, LoadBisection or LoadRails; "": no other senders
-	Senders   int     `json:"senders,omitempty"` // under load: simultaneous senders to this receiver
-	Raised    bool    `json:"raised,omitempty"`  // the load was raised because the first one caused no congestion
+	// traffic on its ports while no test ran; nil: not known
+	IdleGbps *float64 `json:"idle_gbps,omitempty"`
+	Load     string   `json:"load,omitempty"`    // LoadIncast, LoadBisection or LoadRails; "": no other senders
+	Senders  int      `json:"senders,omitempty"` // under load: simultaneous senders to this receiver
+	Raised   bool     `json:"raised,omitempty"`  // the load was raised because the first one caused no congestion
 	// under load: the sum of all senders exceeds the capacity of the receiver's port
 	Apart     bool        `json:"apart,omitempty"`
 	Repeats   int         `json:"repeats,omitempty"`         // number of tests whose median the rows are; 0: one

@@ -60,6 +60,10 @@ type Runner struct {
 	// HostCounters reads the counters of a host's pNIC; nil if no channel exists.
 	HostCounters func(ctx context.Context, host, port string) (map[string]int64, error)
 
+	// HostIdle reads what a host's pNIC has carried by counters of which is not known whether they contain the traffic of a test: they
+	// are read while none runs; nil if no channel exists.
+	HostIdle func(ctx context.Context, host, port string) (map[string]int64, error)
+
 	EthernetMTU int // Ethernet MTU that the fabric must support, in bytes; 9000
 	Now         func() time.Time
 	// Counters reads how many packets the RDMA device of a host port has sent and received; nil if no channel exists. If they do
@@ -165,7 +169,11 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 	}
 	err := inRounds(ctx, rounds, 0, func(i, k int, p Pair) error {
 		ctx := backends.WithReads(ctx)
-		path, silent := r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
+		var path *Path
+		silent, watched := false, false
+		p.Client.Idle = r.idle(ctx, p, func() {
+			path, silent = r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
+		})
 		way := path
 		host := map[string]*Measurement{} // what GPU memory is compared with
 		for _, test := range r.tests(p) {
@@ -187,6 +195,17 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			default:
 				m, f = r.repeated(ctx, p, test, r.port()+k)
 				host[test] = &m
+			}
+			if !silent && m.suspect() { // once more without a test: the load may have begun meanwhile
+				if !watched {
+					watched, p.Client.Idle = true, worse(p.Client.Idle, r.idle(ctx, p, nil))
+				}
+				m.IdleGbps = p.Client.Idle
+				if m.Error == "" && m.GPU == nil {
+					r.judge(&m, f)
+				} else {
+					m.judgeBeside(sizing.BandsFor(r.Mode))
+				}
 			}
 			if err := ctx.Err(); err != nil {
 				return err // an interrupted test has no result
@@ -224,6 +243,7 @@ func (r *Runner) blank(p Pair, test string) Measurement {
 		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host,
 		Test:   test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
+		IdleGbps: p.Client.Idle,
 	}
 	if strings.HasSuffix(test, inContainer) {
 		m.Image = p.Client.Image

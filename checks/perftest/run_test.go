@@ -32,6 +32,7 @@ type guests struct {
 	stop      func() // called by the client of the second test
 
 	before, after map[string]string // counters by VM
+	idle          map[string]string // instead of before, when they are read again before the first test
 	series        []float64         // Gb/s of one test after the other, instead of gbps
 
 	mu    sync.Mutex
@@ -39,7 +40,8 @@ type guests struct {
 	asked map[string]int
 }
 
-// counted returns the counters of a VM: before when they are first read for a test, after the second time.
+// counted returns the counters of a VM: before until the first test, after once it has run, and so on in turns; they stand still
+// while no test runs, except for idle.
 func (g *guests) counted(vm string) perftest.Output {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +49,10 @@ func (g *guests) counted(vm string) perftest.Output {
 		g.asked = map[string]int{}
 	}
 	g.asked[vm]++
-	if g.asked[vm]%2 == 1 {
+	switch {
+	case g.asked[vm] == 2 && g.idle != nil:
+		return perftest.Output{Stdout: g.idle[vm]}
+	case len(g.lines)%2 == 0:
 		return perftest.Output{Stdout: g.before[vm]}
 	}
 	return perftest.Output{Stdout: g.after[vm]}
@@ -59,6 +64,9 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 	}
 	if strings.HasPrefix(c.Line, "set -- ") {
 		return g.counted(vm), nil
+	}
+	if c.Line == "sleep 1" {
+		return perftest.Output{}, ctx.Err()
 	}
 	if c.Line == "ss -ltn" {
 		return perftest.Output{Stdout: "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      10                 *:" +

@@ -41,6 +41,8 @@ type Node struct {
 
 	NoHCA bool // the host has no RDMA card, which pvrdma.allow_no_hca allows; without a Port it has no uplink either
 
+	Idle *float64 // in the client of a pair: traffic of others in Gb/s on the ports of both while no test ran; nil: not known
+
 	PFC *int // bit mask of priorities with PFC on the host port; nil: not read
 }
 

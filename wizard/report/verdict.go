@@ -212,7 +212,7 @@ func countOf(r *Report) tally {
 		case m.OnlyDisproven(): // works; the proofs say what is wrong
 			n.doubtful++
 		case m.Figure() == "" && (m.Verdict == perftest.VerdictFail || m.Verdict == perftest.VerdictUnknown && m.Error != "" && r.wanted(m)),
-			m.Verdict == perftest.VerdictUnknown && m.OtherGbps > 0:
+			m.Verdict == perftest.VerdictUnknown && m.Beside() != "":
 			n.without++
 		case m.Verdict == perftest.VerdictFail:
 			n.slow++

@@ -96,8 +96,8 @@ func nicStats(w *world.World, host string, args Args) (Answer, error) {
 		}
 		found = true
 		bad := strconv.FormatInt(int64(h.Uptime().Seconds()*float64(p.BadFrames)), 10)
-		return [][]Field{row("NIC name", p.Device, "Packets received", "184213", "Packets sent", "90312", "Bytes received", "21913320",
-			"Bytes sent", "8120443",
+		return [][]Field{row("NIC name", p.Device, "Packets received", "184213", "Packets sent", "90312", "Bytes received",
+			strconv.FormatInt(21913320+p.Frames.BytesReceived, 10), "Bytes sent", strconv.FormatInt(8120443+p.Frames.BytesSent, 10),
 			"Receive packets dropped", "0", "Transmit packets dropped", "0", "Multicast packets received", "1203", "Broadcast packets received",
 			"811",
 			"Multicast packets sent", "12", "Broadcast packets sent", "37", "Total receive errors", bad, "Receive length errors", "0",

@@ -132,6 +132,7 @@ type PNIC struct {
 	LargeShare    float64 // fraction of the bandwidth for messages above 64 KiB; 0: all of it
 	Guest         PortQoS // settings made by the guest to which the port is passed through
 	Priorities    [priorities]PriorityCounters
+	Frames        Counters // traffic beside RDMA
 }
 
 // An RDMA is an RDMA device of a pNIC.

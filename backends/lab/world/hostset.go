@@ -170,7 +170,7 @@ func (w *World) SetMaintenance(host string, on bool) error {
 	return err
 }
 
-// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It does not notify watchers, because clients poll the
+// AddTraffic adds to the counters of a host's RDMA device, or of a pNIC (ErrUnknown): traffic that no test of a guest causes. It does not notify watchers, because clients poll the
 // counters.
 func (w *World) AddTraffic(host, device string, c Counters) error {
 	w.mu.Lock()
@@ -180,6 +180,11 @@ func (w *World) AddTraffic(host, device string, c Counters) error {
 		return noHost(host)
 	}
 	p := h.RDMADevice(device)
+	if n := h.PNIC(device); n != nil {
+		n.Frames.BytesSent += c.BytesSent
+		n.Frames.BytesReceived += c.BytesReceived
+		return nil
+	}
 	if p == nil {
 		return fmt.Errorf("RDMA device %s: %w", device, ErrUnknown)
 	}

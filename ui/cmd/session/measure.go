@@ -251,7 +251,34 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backen
 	case a.Mode == answers.PVRDMA:
 		r.HostCounters = s.rdmaBytes(inv)
 	}
+	r.HostIdle = s.idlePort(inv)
 	return r, railNodes(a, inv), nil
+}
+
+// idlePort reads the bytes of a pNIC (esxcli network nic stats get: Broadcom KB 341594). Whether they contain the RDMA traffic of VFs is
+// unverified, so they say something only while nothing is measured. A port that is passed through is none of the host's.
+func (s *Session) idlePort(inv *backends.Inventory) func(ctx context.Context, host, port string) (map[string]int64, error) {
+	return func(ctx context.Context, host, port string) (map[string]int64, error) {
+		if h := inv.Host(host); h == nil || h.NIC(port) == nil {
+			return nil, nil
+		}
+		rows, err := s.VC.Esxcli(ctx, host, "network", "nic", "stats", "get", "-n", port)
+		return portBytes(rows, "nic"), err
+	}
+}
+
+// portBytes returns the bytes that esxcli shows as sent and received.
+func portBytes(rows []map[string]string, name string) map[string]int64 {
+	out := map[string]int64{}
+	for _, row := range rows {
+		for label, value := range row {
+			way := map[string]string{"bytessent": "_tx_bytes", "bytesreceived": "_rx_bytes"}[strings.ToLower(strings.ReplaceAll(label, " ", ""))]
+			if n, bad := strconv.ParseInt(strings.TrimSpace(value), 10, 64); way != "" && bad == nil {
+				out[name+way] = n
+			}
+		}
+	}
+	return out
 }
 
 // railNodes returns the ends of measurements by rail.
@@ -380,17 +407,7 @@ func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context,
 func (s *Session) rdmaBytes(inv *backends.Inventory) func(ctx context.Context, host, port string) (map[string]int64, error) {
 	return func(ctx context.Context, host, port string) (map[string]int64, error) {
 		rows, err := s.rdmaStats(ctx, inv, host, port)
-		out := map[string]int64{}
-		for _, row := range rows {
-			for label, value := range row {
-				way := map[string]string{"bytessent": "rdma_tx_bytes", "bytesreceived": "rdma_rx_bytes"}[strings.ToLower(strings.ReplaceAll(label, " ",
-					""))]
-				if n, bad := strconv.ParseInt(strings.TrimSpace(value), 10, 64); way != "" && bad == nil {
-					out[way] = n
-				}
-			}
-		}
-		return out, err
+		return portBytes(rows, "rdma"), err
 	}
 }
 
