@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -235,10 +234,10 @@ func (r *runner) nameAway(p *plan.Plan, skip bool) {
 		switch {
 		case c.Kind != backends.KindUnreachable:
 		case c.Await > 0 && !skip:
-			fmt.Fprintf(r.env.Stderr, "note: %s; it is waited for at most %s, while everything else continues\n", backends.Clean(c.String()),
+			_ = plain.Printf(r.env.Stderr, "note: %s; it is waited for at most %s, while everything else continues\n", c.String(),
 				plain.About(c.Await))
 		default:
-			fmt.Fprintf(r.env.Stderr, "note: %s; left out\n", backends.Clean(c.String()))
+			_ = plain.Printf(r.env.Stderr, "note: %s; left out\n", c.String())
 		}
 	}
 }
@@ -284,7 +283,7 @@ func (r *runner) goingOff(ctx context.Context) func(vm string, since time.Time) 
 	return func(vm string, since time.Time) bool {
 		is, err := r.s.VC.GoingOff(ctx, vm, since.Add(-clockSkew))
 		if err != nil {
-			fmt.Fprintf(r.env.Stderr, "note: whether %s is shutting down could not be read: %s\n", backends.Clean(vm), backends.Clean(err.Error()))
+			_ = plain.Printf(r.env.Stderr, "note: whether %s is shutting down could not be read: %s\n", vm, err.Error())
 		}
 		return is
 	}

@@ -232,7 +232,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			return err
 		}
 		for _, n := range res.Notes {
-			fmt.Fprintf(r.env.Stderr, "note: %s\n", backends.Clean(n))
+			_ = plain.Printf(r.env.Stderr, "note: %s\n", n)
 		}
 		if res.Run != "" {
 			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: %s\n", res.Run, res.Run, r.s.Undo(res.Run, code))

@@ -3,7 +3,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -238,7 +238,7 @@ func (p applications) run(ctx context.Context, e *console.Env, s *session.Sessio
 		}
 		var list []perftest.Measurement
 		list, err = s.Applications(ctx, a, pairs, app, base, func(m perftest.Measurement) {
-			fmt.Fprintf(e.Stderr, "measured  %s  %s -> %s: %s\n", m.Test, backends.Clean(m.From), backends.Clean(m.To), figure(m))
+			_ = plain.Printf(e.Stderr, "measured  %s  %s -> %s: %s\n", m.Test, m.From, m.To, figure(m))
 		})
 		all = append(all, list...)
 	}

@@ -142,16 +142,16 @@ func (c *checked) text(w io.Writer) error {
 		return err
 	}
 	for _, m := range c.report.Measurements {
-		fmt.Fprintf(w, "%-7s %s  %s: %s\n", m.Verdict, backends.Clean(m.Test), backends.Clean(m.Pair()), figure(m))
+		_ = plain.Printf(w, "%-7s %s  %s: %s\n", m.Verdict, m.Test, m.Pair(), figure(m))
 		if m.Hint != "" {
-			fmt.Fprintf(w, "        %s\n", backends.Clean(m.Hint))
+			_ = plain.Printf(w, "        %s\n", m.Hint)
 		}
 	}
 	for _, n := range c.report.Notes {
-		fmt.Fprintf(w, "note: %s\n", backends.Clean(n))
+		_ = plain.Printf(w, "note: %s\n", n)
 	}
 	err := plain.Findings(w, c.report.Checks, c.report.Causes()...)
-	fmt.Fprintf(w, "verdict %s: %s\n", v.Line(), backends.Clean(v.Summary)) // last, too: what follows a screen of findings is what is read
+	_ = plain.Printf(w, "verdict %s: %s\n", v.Line(), v.Summary) // last, too: what follows a screen of findings is what is read
 	return err
 }
 

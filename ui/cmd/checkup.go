@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -165,7 +166,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	u.base, err = bundle.LoadBaseline(file, inv.VCenter.InstanceUUID)
 	switch {
 	case err != nil && u.flags.baseline == "": // it was not requested: the rest of the check is still useful
-		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", backends.Clean(err.Error()))
+		_ = plain.Printf(u.s.Env.Stderr, "warning: %s\n", err.Error())
 	case err != nil:
 		return err
 	case u.base == nil && u.flags.baseline != "":
@@ -208,7 +209,7 @@ func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	vc := facts.Inventory.VCenter
 	lost, err := u.s.VC.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(u.s.Env.Stderr, "warning: changes of links since the baseline are not known: %s\n", backends.Clean(err.Error()))
+		_ = plain.Printf(u.s.Env.Stderr, "warning: changes of links since the baseline are not known: %s\n", err.Error())
 	}
 	facts.LinksLost = lost
 }

@@ -118,7 +118,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if f.wish.Host, err = s.VC.DeployTarget(ctx, file, f.wish.Deployment, f.wish.RDMA); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", backends.Clean(path))
+	_ = plain.Printf(e.Stderr, "checking %s against its manifest\n", path)
 	proof, err := file.Verify()
 	if err != nil {
 		return err
@@ -163,10 +163,10 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	if f.output == "json" {
 		return plain.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
 	}
-	fmt.Fprintf(e.Stdout,
+	_ = plain.Printf(e.Stdout,
 		"%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  "+
 			"govc vm.destroy %s\n",
-		backends.Clean(f.wish.Name), plain.ShellWord(f.wish.Name))
+		f.wish.Name, plain.ShellWord(f.wish.Name))
 	return nil
 }
 

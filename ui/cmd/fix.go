@@ -84,7 +84,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
 	manual := func(left []checks.Finding) {
 		for _, l := range left {
-			fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, backends.Clean(l.Target.Name), backends.Clean(l.Remedy))
+			_ = plain.Printf(w, "no automatic fix for %s of %s: %s\n", l.ID, l.Target.Name, l.Remedy)
 		}
 	}
 	if !slices.ContainsFunc(c.report.Checks, report.AutomaticFix) {

@@ -184,7 +184,7 @@ func (r *runner) progress() func(perftest.Progress) {
 			}{"measured", p.Done, p.Total, *p.Result})
 			return
 		}
-		fmt.Fprintf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, backends.Clean(p.Pair.String()), figure(*p.Result),
+		_ = plain.Printf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, p.Pair.String(), figure(*p.Result),
 			left(p))
 	}
 }

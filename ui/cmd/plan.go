@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/google/renameio/v2"
@@ -262,7 +261,7 @@ func (d *planDiff) plan(ctx context.Context, s *session.Session, f planFlags) (*
 	s.Leave()
 	p, err := makePlan(ctx, s, d.answers, f)
 	if err != nil {
-		fmt.Fprintf(s.Env.Stderr, "%s cannot be planned:\n", backends.Clean(d.file))
+		_ = plain.Printf(s.Env.Stderr, "%s cannot be planned:\n", d.file)
 		return nil, err
 	}
 	return p.plan, nil

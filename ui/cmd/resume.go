@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -266,7 +267,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	r.nameAway(next, c.skipAway)
 	if r.unplanned != nil {
-		fmt.Fprintf(r.env.Stderr, "note: until they answer, nothing can be planned: %s\n", backends.Clean(r.unplanned.Error()))
+		_ = plain.Printf(r.env.Stderr, "note: until they answer, nothing can be planned: %s\n", r.unplanned.Error())
 	}
 	p := &planned{inv: inv, plan: next}
 	if !back {
@@ -443,10 +444,10 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	} else {
 		tellLeft(r.env.Stdout, out.LeftBehind)
 		for _, n := range res.Notes {
-			fmt.Fprintf(r.env.Stderr, "note: %s\n", backends.Clean(n))
+			_ = plain.Printf(r.env.Stderr, "note: %s\n", n)
 		}
 		for _, c := range r.left {
-			fmt.Fprintf(r.env.Stderr, "kept: %s\n", backends.Clean(c.String()))
+			_ = plain.Printf(r.env.Stderr, "kept: %s\n", c.String())
 		}
 		for _, c := range r.conflicts {
 			console.PrintError(r.env.Stderr, c.String(), c.Remedy)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -33,7 +32,7 @@ func newRunsCmd(e *console.Env) *cobra.Command {
 			t := tabwriter.NewWriter(e.Lines(e.Stdout, e.Stdout), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "RUN\tSTATUS\tMODE\tVCENTER\tSTARTED")
 			for _, r := range runs {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Run, r.Status, r.Mode, backends.Clean(r.URL), r.Made.Local().Format("2006-01-02 15:04:05 MST"))
+				_ = plain.Printf(t, "%s\t%s\t%s\t%s\t%s\n", r.Run, r.Status, r.Mode, r.URL, r.Made.Local().Format("2006-01-02 15:04:05 MST"))
 			}
 			return t.Flush()
 		}),

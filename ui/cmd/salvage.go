@@ -44,10 +44,10 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	}
 	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; the changes in its intact records are rolled back\n", run)
 	for _, l := range found.Lines {
-		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, backends.Clean(l.Why))
+		_ = plain.Printf(e.Stderr, "  line %d: %s\n", l.Line, l.Why)
 	}
 	for _, u := range found.Unproven {
-		fmt.Fprintf(e.Stderr, "  not proven: %s: %s\n", backends.Clean(u.Node), backends.Clean(u.Why))
+		_ = plain.Printf(e.Stderr, "  not proven: %s: %s\n", u.Node, u.Why)
 	}
 	return c.recovered.State, nil
 }

@@ -120,9 +120,9 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 		}
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
-			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n"+
+			_ = plain.Printf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n"+
 				"  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n",
-				backends.Clean(err.Error()), a.Mode)
+				err.Error(), a.Mode)
 			return newSharedLock(s), nil
 		}
 		if lease != nil {
@@ -167,8 +167,8 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 			}
 			continue
 		case other.Dead():
-			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", backends.Clean(t.Name),
-				backends.Clean(other.String()))
+			_ = plain.Printf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", t.Name,
+				other.String())
 		case other.Run != "" && now.Before(other.Until):
 			return nil, asked,
 				backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
@@ -186,8 +186,8 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 			given = other
 			continue // it may have been renewed or released while the prompt was open
 		default:
-			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", backends.Clean(t.Name),
-				backends.Clean(other.String()), expired(*other))
+			_ = plain.Printf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", t.Name,
+				other.String(), expired(*other))
 		}
 		if err := s.VC.BreakLease(ctx, t, key, *other); err != nil {
 			return nil, asked, err
@@ -208,7 +208,7 @@ func agreed(s *session.Session, f planFlags, question string) (bool, error) {
 	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
 		return false, nil
 	}
-	return s.Env.Confirm(backends.Clean(question))
+	return s.Env.Confirm(question)
 }
 
 // keep renews the leases until Release.

@@ -18,6 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -125,7 +126,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		if r.Simulated {
 			words += " (simulated)"
 		}
-		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nrepeat  %s\n", backends.Clean(words), f.InspectCommand())
+		_ = plain.Printf(e.Stderr, "%s\nnothing was changed\nrepeat  %s\n", words, f.InspectCommand())
 	} else if out.Report == nil {
 		fmt.Fprintln(e.Stderr, "the wizard was closed before anything was changed")
 	}
