@@ -147,13 +147,14 @@ func persistent(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Por
 	case g.Sudo == "none" || g.Sudo == "":
 		return row.Unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
 	}
-	a := row.Fail(t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
+	a := row.Fail(t, "no file of rdma-setup configures %s", i.Name)
+	a.Remedy = "Run rdma-setup apply, which writes a file that decides for " + i.Name + " alone."
 	if rival, stands := g.NetRivals[i.Name]; stands {
 		a.Evidence, a.Remedy = fmt.Sprintf("%s: %s", i.Name, rival), rival.Remedy
-	} else if i.Config != "" {
-		a.Evidence += ", which does not give it this address and MTU alone"
-		a.Remedy = "Run rdma-setup apply, which writes a file that decides for " + i.Name + " alone, or remove " + i.Name + " from " + i.Config +
-			"."
+	} else if _, ours := backends.NetFileOf(i.Config); ours {
+		a.Evidence = fmt.Sprintf("%s is configured by %s, which does not give it this address and MTU alone", i.Name, i.Config)
+	} else if i.Config != "" { // it decides only because ours is missing: where both exist, it is a rival
+		a.Evidence += "; " + i.Config + " decides for it"
 	}
 	return a
 }

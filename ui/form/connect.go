@@ -24,7 +24,12 @@ type connectPage struct {
 	trust  *live.Fingerprint // a certificate that waits for confirmation
 	draft  *answers.Answers  // of an earlier wizard; nil: none, or it was resumed
 	kept   time.Time         // when that was
+
+	known map[account]live.Login // what was known when the operator changed the address or the account: who goes back types it once
 }
+
+// An account is where a password belongs.
+type account struct{ url, user string }
 
 func (p *connectPage) Title() string { return "vCenter" }
 func (p *connectPage) Hints() []frame.Hint {
@@ -100,11 +105,16 @@ func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, err
 	}
 	w.Login.URL = entry.VCenterURL(w.Login.URL)
-	if w.Login.URL != entry.VCenterURL(p.asked.URL) {
-		w.Login.Thumbprint, w.Login.Password = "", "" // they belong to the other vCenter
-	}
-	if w.Login.Username != p.asked.Username {
-		w.Login.Password = ""
+	was := account{entry.VCenterURL(p.asked.URL), p.asked.Username}
+	if is := (account{w.Login.URL, w.Login.Username}); is != was { // password and certificate belong to the other one
+		if p.known == nil {
+			p.known = map[account]live.Login{}
+		}
+		p.known[was] = w.Login
+		w.Login.Password = p.known[is].Password
+		if is.url != was.url {
+			w.Login.Thumbprint = p.known[is].Thumbprint
+		}
 	}
 	p.asked.URL, p.asked.Username = w.Login.URL, w.Login.Username
 	l := w.Login

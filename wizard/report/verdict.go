@@ -285,7 +285,8 @@ func (d decision) works() (Name, string) {
 	met := d.met()
 	switch {
 	case r.Unconfigured && r.command() != Apply:
-		return NotSetUp, "RDMA is not set up: no VM has an RDMA adapter, and no host or switch is prepared for it"
+		return NotSetUp, "RDMA is not set up: no VM has an RDMA adapter, and no host or switch is prepared for it. To set it up, run " +
+			"rdma-setup apply"
 	case n.slow > 0:
 		return Broken, "RDMA does not work as it should: " + shortfall(n.slow, n.without, len(perftest.SameRail(r.Measurements)))
 	case n.crossed > 0:
