@@ -34,7 +34,8 @@ func guestChecks() []checks.Check {
 				}
 				ok := slices.Contains(g.Available, module) || slices.Contains(g.Loaded, module)
 				if !ok && g.Available == nil {
-					return row.Waiting(t, "%s, kernel %s: whether it has the module %s was not read (modinfo is not in the PATH)", g.Pretty, g.Kernel, module)
+					return row.Waiting(t, "%s, kernel %s: whether it has the module %s was not read (modinfo is not in the PATH)", g.Pretty,
+						g.Kernel, module)
 				}
 				a := row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module,
 					map[bool]string{true: "there", false: "not found"}[ok])
