@@ -161,7 +161,7 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 		}); i >= 0 {
 			picks[h] = inv.Host(h).NICs[i].Device
 		}
-		if on := inv.Host(h).NIC(picks[h]).Switch; on != "" && on != a.Switch.Name {
+		if n := inv.Host(h).NIC(picks[h]); n != nil && n.Switch != "" && n.Switch != a.Switch.Name {
 			delete(picks, h)
 		}
 	}
