@@ -172,7 +172,10 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 			br.After = append(br.After, c.ID())
 		}
 	}
-	if !shared[cycle] {
+	switch {
+	case b.Brackets[cycle] == nil: // powered off in a stage before
+		b.waitForRestart(c.ID())
+	case !shared[cycle]:
 		for _, id := range rest {
 			if id != cycle {
 				b.Brackets[id].After = append(b.Brackets[id].After, c.ID())
@@ -181,4 +184,29 @@ func (b *builder) proveBoot(alone string, rest []string, changes map[string][]st
 	}
 	b.Note("the guest of %s is restarted once after its setup, and must come back with every interface as it was (run.power.canary_reboot)%s",
 		first, others)
+}
+
+// waitForRestart makes hosts and VMs wait for the restart of a guest, except those that the restart itself waits for.
+func (b *builder) waitForRestart(restart string) {
+	p := plan.Plan{Changes: b.Plan.Changes}
+	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) {
+		p.Brackets = append(p.Brackets, *b.Brackets[id])
+	}
+	g, err := p.Graph()
+	if err != nil {
+		return // reported when the plan is put in order
+	}
+	before := []string{restart}
+	for i := 0; i < len(before); i++ {
+		for _, id := range g.Waits[before[i]] {
+			if !slices.Contains(before, id) {
+				before = append(before, id)
+			}
+		}
+	}
+	for id, br := range b.Brackets {
+		if (br.Effect == plan.HostReboot || br.Effect == plan.VMPowerCycle) && !slices.Contains(before, plan.OpenID(id)) {
+			br.After = append(br.After, restart)
+		}
+	}
 }
