@@ -54,6 +54,39 @@ func Errorf(kind ErrorKind, target, hint, format string, args ...any) error {
 	return &Error{Kind: kind, Target: target, What: ErrorText(err), Hint: hint, Err: errors.Unwrap(err), told: true}
 }
 
+// Permanentf, and its siblings of the other frequent kinds, is Errorf of a kind.
+func Permanentf(target, hint, format string, args ...any) error {
+	return Errorf(KindPermanent, target, hint, format, args...)
+}
+
+func Refusedf(target, hint, format string, args ...any) error {
+	return Errorf(KindRefused, target, hint, format, args...)
+}
+
+func Usagef(target, hint, format string, args ...any) error {
+	return Errorf(KindUsage, target, hint, format, args...)
+}
+
+func Unreachablef(target, hint, format string, args ...any) error {
+	return Errorf(KindUnreachable, target, hint, format, args...)
+}
+
+func Conflictf(target, hint, format string, args ...any) error {
+	return Errorf(KindConflict, target, hint, format, args...)
+}
+
+func Transientf(target, hint, format string, args ...any) error {
+	return Errorf(KindTransient, target, hint, format, args...)
+}
+
+func Authf(target, hint, format string, args ...any) error {
+	return Errorf(KindAuth, target, hint, format, args...)
+}
+
+func Interruptedf(target, hint, format string, args ...any) error {
+	return Errorf(KindInterrupted, target, hint, format, args...)
+}
+
 // KindOf returns the kind of the outermost Error in err's chain, "" when there is none.
 func KindOf(err error) ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -71,7 +71,7 @@ func (f firmwareSetter) Read(ctx context.Context, t backends.Setting) (backends.
 func (f firmwareSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	var want map[string]string
 	if err := to.Decode(&want); err != nil {
-		return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "set the firmware of %s: %w", t.Name, err)
+		return backends.Permanentf(t.Target.Name, "", "set the firmware of %s: %w", t.Name, err)
 	}
 	for try := 1; ; try++ {
 		err := f.with(ctx, t.Target.Name, func(s *shell) error { return nic.FirmwareTools(s).SetConfig(ctx, t.Name, want, progress) })
@@ -119,7 +119,7 @@ func (a activeFirmwareSetter) pending(ctx context.Context, t backends.Setting) (
 			return err
 		}
 		if why = nic.NICMode(host, t.Name, keys.Current); why == nil && image.Running != "" {
-			why = backends.Errorf(backends.KindPermanent, host,
+			why = backends.Permanentf(host,
 				"put the host into maintenance mode, shut it down, cut its power by the BMC (cold boot: a reboot is not enough), "+
 					"start it, end maintenance mode, then run rdma-setup resume",
 				"the card %s still runs firmware %s after the reboot, and its flash holds %s: the VMs of this host get no VF of it", t.Name,
@@ -151,7 +151,7 @@ func (f imageSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 func (f imageSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	var want backends.FirmwareImage
 	if err := to.Decode(&want); err != nil || want.File == "" {
-		return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "update the firmware of %s: no file is named for %s", t.Name, to)
+		return backends.Permanentf(t.Target.Name, "", "update the firmware of %s: no file is named for %s", t.Name, to)
 	}
 	for try := 1; ; try++ {
 		err := f.with(ctx, t.Target.Name, func(s *shell) error { return nic.FirmwareTools(s).Burn(ctx, t.Name, want, progress) })

@@ -91,11 +91,11 @@ func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) e
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return backends.Errorf(backends.KindInterrupted, host, "", "ask the firmware: %w", context.Cause(ctx))
+		return backends.Interruptedf(host, "", "ask the firmware: %w", context.Cause(ctx))
 	}
 	t, ok := h.targets(host)
 	if !ok {
-		return backends.Errorf(backends.KindUsage, host, "set the host's address under esxi: addresses: in the answers",
+		return backends.Usagef(host, "set the host's address under esxi: addresses: in the answers",
 			"the login for its ESXi shell is not known")
 	}
 	if t.Name == "" {
@@ -168,7 +168,7 @@ func (h *Hosts) Prove(ctx context.Context, host string) error {
 	return h.with(ctx, host, func(s *shell) error {
 		r, err := s.conn.Run(ctx, ssh.Command{Script: "true", Limit: s.limit})
 		if err == nil && r.ExitCode != 0 {
-			err = backends.Errorf(backends.KindRefused, host,
+			err = backends.Refusedf(host,
 				"Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
 				"%s logged in, but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
 		}
@@ -212,7 +212,7 @@ func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[
 		}
 		out = priorityCounters(r.Stdout)
 		if r.ExitCode != 0 || len(out) == 0 {
-			return backends.Errorf(backends.KindPermanent, host, "", "read the statistics of %s: vsish shows no counters per priority", device)
+			return backends.Permanentf(host, "", "read the statistics of %s: vsish shows no counters per priority", device)
 		}
 		return nil
 	})

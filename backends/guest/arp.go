@@ -179,7 +179,7 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 	case to.IsAbsent(): // a reboot restores the active values
 		return a.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: arpFile(s.Name)}}})
 	case i == nil:
-		return backends.Errorf(backends.KindRefused, label(vm),
+		return backends.Refusedf(label(vm),
 			"Check that the adapter is attached, that the VM was power-cycled since, and that the guest has a driver for it.",
 			"no interface has the MAC of the adapter on %s", s.Name)
 	}

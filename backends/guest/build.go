@@ -100,7 +100,7 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if !path.IsAbs(file) && !strings.Contains(file, "://") {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is neither a path in the guest nor a URL", s.Name, file)
+		return backends.Usagef(label(vm), "", "build %s: %q is neither a path in the guest nor a URL", s.Name, file)
 	}
 	r, err := b.g.step(ctx, vm,
 		step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute,
@@ -167,7 +167,7 @@ func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	var file string
 	if err != nil && was.State.Decode(&file) == nil && backends.KindOf(err) == backends.KindPermanent &&
 		strings.Contains(err.Error(), noSuchFile) {
-		return backends.Errorf(backends.KindPermanent, label(s.Target.Name),
+		return backends.Permanentf(label(s.Target.Name),
 			"Put "+file+" back, then run rdma-setup rollback again. To roll back without it, add --on-conflict keep.",
 			"build %s again: %w", s.Name, backends.Unobtainable{Kind: itemBuild, Names: []string{s.Name}, Said: file + ": " + noSuchFile})
 	}

@@ -118,7 +118,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if want < 0 || want > 255 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is not a traffic class", want)
+		return backends.Usagef(label(vm), "", "%d is not a traffic class", want)
 	}
 	if st.value == to {
 		return nil
@@ -133,7 +133,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if now, err := c.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+unit,
+		return backends.Permanentf(label(vm), "Read its log: journalctl -u "+unit,
 			"traffic class %d was set, but reads back as %s: %v", want, now, err)
 	}
 	return nil

@@ -104,7 +104,7 @@ func (g gpuPersist) Set(ctx context.Context, s backends.Setting, to backends.Val
 		return err
 	}
 	if now, err := g.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Read its log: journalctl -u "+gpuUnitName,
+		return backends.Permanentf(label(vm), "Read its log: journalctl -u "+gpuUnitName,
 			"persistence mode was set, but reads back as %s: %v", now, err)
 	}
 	return nil

@@ -206,7 +206,7 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 	}
 	t, ok := g.targets(vm)
 	if !ok {
-		return nil, backends.Errorf(backends.KindUsage, label(vm), "Set its address under vms: guest: in the answers.",
+		return nil, backends.Usagef(label(vm), "Set its address under vms: guest: in the answers.",
 			"its address and login are not known")
 	}
 	if t.Name == "" {
@@ -296,7 +296,7 @@ func lastLines(text string, n int) string {
 // mac returns the MAC of an adapter.
 func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if g.macs == nil {
-		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "the MAC of the adapter on %s is not known", s.Name)
+		return "", backends.Usagef(label(s.Target.Name), "", "the MAC of the adapter on %s is not known", s.Name)
 	}
 	if pci, _ := backends.OfHCA(s.Name); pci != "" {
 		return g.card(ctx, s.Target.Name, s.Name)
@@ -367,10 +367,10 @@ func (g *Guests) await(ctx context.Context, vm, before string) error {
 	})
 	switch {
 	case err == backends.ErrLate || ctx.Err() == context.DeadlineExceeded:
-		return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console.",
+		return backends.Unreachablef(label(vm), "Check the VM's console.",
 			"it did not answer over SSH within %s: %w", limit, last)
 	case ctx.Err() != nil:
-		return backends.Errorf(backends.KindInterrupted, label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
+		return backends.Interruptedf(label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if e == nil {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Start it: systemctl start docker", "no container engine answers")
+		return backends.Permanentf(label(vm), "Start it: systemctl start docker", "no container engine answers")
 	}
 	if to.IsAbsent() {
 		if _, there := e.Images[s.Name]; !there {
@@ -115,7 +115,7 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if made, there := e.Images[s.Name]; there && made == "" {
-		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.",
+		return backends.Refusedf(label(vm), "Choose another name in container.image.",
 			"image %s exists, but was not built by rdma-setup", s.Name)
 	}
 	if e.Images[s.Name] == text {
@@ -185,7 +185,7 @@ func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		return badKept(vm, err)
 	}
 	if e == nil {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Start it: systemctl start docker", "no container engine answers")
+		return backends.Permanentf(label(vm), "Start it: systemctl start docker", "no container engine answers")
 	}
 	what := "give the name " + s.Name + " back"
 	r, err := i.g.step(ctx, vm, step{what: what, keep: true, Command: ssh.Command{Script: script("image-back.sh", e.Name, id, s.Name),
@@ -194,7 +194,7 @@ func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	case err != nil:
 		return err
 	case r.ExitCode == imageGone:
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Load or build the previous image, then run rdma-setup rollback again. To keep the image of this run, add --on-conflict keep.",
 			"%s: %w", what, backends.Unobtainable{Kind: itemImage, Names: []string{s.Name}, Said: "the image " + id + " was removed from " + e.Name})
 	case r.ExitCode != 0:

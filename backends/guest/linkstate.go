@@ -120,7 +120,7 @@ func (g *Guests) undo(ctx context.Context, vm string, t turn, differs []string) 
 	if err != nil {
 		text = fmt.Sprintf("the guest undoes it by itself (%v)", err)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm),
+	return backends.Permanentf(label(vm),
 		"Find out what in the guest's configuration changes these interfaces, and exclude the guest until then.",
 		"the change of %s changed other interfaces, and %s: %s", t.nic.Name, text, strings.Join(differs, "; "))
 }

@@ -39,7 +39,7 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 		return r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout), err
 	})
 	if err == backends.ErrLate {
-		err = backends.Errorf(backends.KindTransient, label(vm),
+		err = backends.Transientf(label(vm),
 			"Wait until the guest's automatic updates (unattended-upgrades) have ended, then run rdma-setup resume.",
 			"another package manager holds the lock for more than %s", p.g.options.AptLock)
 	}
@@ -73,7 +73,7 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 		p.g.managers.Store(vm, m)
 		return m, nil
 	}
-	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm),
+	return pkgman.Manager{}, backends.Permanentf(label(vm),
 		"Install the RDMA packages by hand and set guest.install to false.",
 		"it has none of the supported package managers (apt, dnf, yum)")
 }
@@ -89,12 +89,12 @@ func (p packages) explain(m pkgman.Manager, vm string, left []string, r ssh.Resu
 	said := lists + "\n" + r.Stderr
 	switch {
 	case pkgman.Unreachable(said + r.Stdout):
-		return backends.Errorf(backends.KindUnreachable, label(vm), "Make the guest's package repositories reachable, or set up a local mirror.",
+		return backends.Unreachablef(label(vm), "Make the guest's package repositories reachable, or set up a local mirror.",
 			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
 	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.HasOtherError(r.Stderr):
 		return failed(vm, what, r)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable,
+	return backends.Permanentf(label(vm), m.Unavailable,
 		"%s: not in the guest's repositories; all other packages are installed", what)
 }
 
@@ -182,10 +182,10 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 	}
 	said := lastLines(r.Stdout+"\n"+r.Stderr, 2)
 	if pkgman.Unreachable(r.Stdout+r.Stderr) || pkgman.Locked(r.Stdout+r.Stderr) {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
+		return backends.Permanentf(label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
 			"restore the versions of packages: %s: %s", strings.Join(texts, ", "), said)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm),
+	return backends.Permanentf(label(vm),
 		"Provide these versions in a repository of the guest or install them by hand, then run "+
 			"rdma-setup rollback again. To leave the packages as they are, add --on-conflict keep.",
 		"restore the versions of packages: %s: %w", strings.Join(texts, ", "),
@@ -205,7 +205,7 @@ func (p packages) remove(ctx context.Context, vm string, names []string, why str
 		return err
 	}
 	if len(others) > 0 {
-		return backends.Errorf(backends.KindConflict, label(vm), "Remove those packages first, or keep these.",
+		return backends.Conflictf(label(vm), "Remove those packages first, or keep these.",
 			"remove %s: this would also remove %s", strings.Join(names, ", "), strings.Join(others, ", "))
 	}
 	r, err := p.locked(ctx, vm, "remove packages", ssh.Command{Script: m.Remove(names), Limit: 10 * time.Minute})

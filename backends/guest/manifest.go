@@ -153,7 +153,7 @@ func foundItems(vm, what string, r ssh.Result, err error) ([]backends.Item, erro
 	}
 	list, err := parseItems(out)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindTransient, label(vm),
+		return nil, backends.Transientf(label(vm),
 			"look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
 	}
 	return list, nil

@@ -56,7 +56,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		err = m.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: limitsFile}}})
 	} else if err = to.Decode(&want); err == nil {
 		if _, bad := strconv.ParseUint(want, 10, 63); bad != nil && want != "unlimited" {
-			return backends.Errorf(backends.KindUsage, label(vm), "", "the memlock limit %q is neither a number of KB nor unlimited", want)
+			return backends.Usagef(label(vm), "", "the memlock limit %q is neither a number of KB nor unlimited", want)
 		}
 		err = m.g.put(ctx, vm, limitsFile, []byte(LimitsText(want)), 0o644, "")
 	}
@@ -67,7 +67,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	c.Drop()
 	now, err := m.Read(ctx, s)
 	if err == nil && want != "" && now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Check UsePAM in sshd_config, pam_limits in /etc/pam.d/sshd, and LimitMEMLOCK of the sshd unit.",
 			"%s was written, but a new login still cannot lock more than %s", limitsFile, now)
 	}
@@ -171,13 +171,13 @@ func (e environment) Set(ctx context.Context, s backends.Setting, to backends.Va
 		return err
 	}
 	if class < 0 || class > 255 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is not a traffic class", class)
+		return backends.Usagef(label(vm), "", "%d is not a traffic class", class)
 	}
 	if err := e.g.put(ctx, vm, environmentFile, []byte(EnvironmentText(class, commonGID(devices))), 0o644, ""); err != nil {
 		return err
 	}
 	if now, err := e.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v",
+		return backends.Permanentf(label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v",
 			environmentFile, class, now, err)
 	}
 	return nil

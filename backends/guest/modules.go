@@ -76,7 +76,7 @@ func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if left := ordered(want, loaded); len(left) != len(want) {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Look at the guest's kernel log.",
+		return backends.Permanentf(label(vm), "Look at the guest's kernel log.",
 			"load the modules %s: only %s are loaded", strings.Join(want, ", "), strings.Join(left, ", "))
 	}
 	return nil
@@ -122,30 +122,30 @@ func moduleError(vm string, r ssh.Result) error {
 	switch {
 	case peer && (strings.Contains(said, "Invalid argument") || strings.Contains(said, "Unknown symbol")):
 		// nv_peer_memory issues 8, 28, 84: built without ib_core's interface for peer memory, or for another version of it.
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"It was built for another ib_core: install MLNX_OFED or DOCA first and the NVIDIA driver after it (or build its modules again: dkms "+
 				"install), or "+
 				"use the driver's open kernel modules, which need no peer memory (DMA-BUF).",
 			"load the peer memory module: %s", said)
 	case strings.Contains(said, "No such device"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"The driver supports none of the GPUs that it finds. Check lspci and the kernel log in the guest, and the MMIO window of the VM.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "Key was rejected") || strings.Contains(said, "Required key not available"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Secure Boot refuses unsigned modules: install signed ones, enroll the signing key "+
 				"(mokutil --import), or disable Secure Boot of the VM.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "new Call Trace"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Collect the kernel log (dmesg) and reboot the guest; do not load the modules again.",
 			"load the modules: %s", said)
 	case peer && strings.Contains(said, "not found"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Install the NVIDIA driver's kernel modules for this kernel. nvidia-peermem is one of them from release 470 on.",
 			"load the peer memory module: %s", said)
 	case strings.Contains(said, "not found"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Install the rest of the kernel's modules (Ubuntu: linux-modules-extra, EL: kernel-modules-extra, Debian: not the cloud kernel), or "+
 				"use a kernel that has it.",
 			"load the modules: %s", said)

@@ -118,7 +118,7 @@ func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) 
 	keeps := path.Base(link) < path.Base(file) && strings.Contains(text, "macaddress="+s.Name+"\n") &&
 		strings.Contains(text, "\nname="+strings.ToLower(name)+"\n")
 	refuse := func(hint, format string, args ...any) (string, error) {
-		return "", backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
+		return "", backends.Refusedf(label(vm), hint, format, args...)
 	}
 	byHand := "Keep the name by hand, then plan again with --skip " + s.ID() + "."
 	switch {

@@ -89,7 +89,7 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return n.restore(ctx, vm, none)
 	}
 	if now != nil && !now.Renewable {
-		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, rebuild the initial RAM disk and reboot the guest.",
+		return backends.Refusedf(label(vm), "Blacklist nouveau by hand, rebuild the initial RAM disk and reboot the guest.",
 			"the guest has neither update-initramfs nor dracut, one of which is needed to remove nouveau from the initial RAM disk")
 	}
 	before, err := n.g.BootID(ctx, vm)
@@ -115,7 +115,7 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		}
 	}
 	if now, err := n.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Find what loads nouveau in /etc/modules, /etc/modules-load.d or the kernel command line.",
 			"nouveau was blacklisted, but reads back as %s: %v", now, err)
 	}

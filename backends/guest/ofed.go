@@ -127,7 +127,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	})...)
 	others, err := p.alongside(ctx, vm, names)
 	if err == nil && len(others) > 0 {
-		err = backends.Errorf(backends.KindConflict, label(vm),
+		err = backends.Conflictf(label(vm),
 			"Remove it by hand if nothing needs it, or keep the distribution's drivers (remove guest.ofed from the answers).",
 			"install MLNX_OFED: it removes the distribution's RDMA packages, and with them %s", strings.Join(others, ", "))
 	}
@@ -198,7 +198,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if !path.IsAbs(want.Archive) {
-		return backends.Errorf(backends.KindUsage, label(vm), "Set it under guest.ofed in the answers.",
+		return backends.Usagef(label(vm), "Set it under guest.ofed in the answers.",
 			"install %s: the location of its archive is not known", want.Version)
 	}
 	now, err := m.Read(ctx, s)
@@ -242,7 +242,7 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	n := f.network()
 	for line := range strings.Lines(f["drivers"]) {
 		if w := strings.Fields(line); len(w) == 2 && strings.HasPrefix(w[1], "mlx") && n.management[w[0]] != "" {
-			return backends.Errorf(backends.KindConflict, label(vm),
+			return backends.Conflictf(label(vm),
 				"Connect to the guest through another interface, or install MLNX_OFED by hand on its console.",
 				"install MLNX_OFED: it replaces the driver of %s, and %s", w[0], n.management[w[0]])
 		}
@@ -265,7 +265,7 @@ func (m mofed) load(ctx context.Context, vm, verb string) error {
 	r, err := m.g.step(ctx, vm, step{what: "openibd " + verb, keep: true,
 		Command: ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || /etc/init.d/openibd " + verb + " </dev/null", Limit: 10 * time.Minute}})
 	if err == nil && r.ExitCode != 0 {
-		err = backends.Errorf(backends.KindTransient, label(vm), "Stop what uses RDMA in the guest, or reboot it, then run rdma-setup resume.",
+		err = backends.Transientf(label(vm), "Stop what uses RDMA in the guest, or reboot it, then run rdma-setup resume.",
 			"openibd %s: %s", verb, lastLines(r.Stdout+"\n"+r.Stderr, 3))
 	}
 	return err

@@ -79,7 +79,7 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 }
 
 func unreadPackages(vm string) error {
-	return backends.Errorf(backends.KindTransient, label(vm), "Check dpkg-query -W or rpm -q rpm in the guest.",
+	return backends.Transientf(label(vm), "Check dpkg-query -W or rpm -q rpm in the guest.",
 		"its packages cannot be read: the package manager does not answer")
 }
 

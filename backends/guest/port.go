@@ -56,7 +56,7 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 		return err
 	}
 	if d == nil {
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Load the driver (vmw_pvrdma, mlx5_ib), and check that the adapter is attached and the VM was power-cycled since.",
 			"the adapter on %s has no RDMA device in the guest", s.Name)
 	}
@@ -76,14 +76,14 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	case strings.Contains(said, "new Call Trace"):
 		return moduleError(vm, r)
 	case strings.Contains(r.Stdout, "no carrier"):
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Check that the VM's adapter is connected and that the port group's uplink has a link.",
 			"the port of %s stays down: %s has no carrier", d.Name, d.Interface)
 	}
 	if said == "" {
 		said = "tried " + strings.Join(strings.Fields(strings.ReplaceAll(r.Stdout, "step ", "")), ", ")
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Check the guest's kernel log and the RDMA device of the host's uplink.",
+	return backends.Permanentf(label(vm), "Check the guest's kernel log and the RDMA device of the host's uplink.",
 		"the port of %s stays down: %s", d.Name, said)
 }
 
@@ -121,7 +121,7 @@ func (g *Guests) card(ctx context.Context, vm, name string) (string, error) {
 // notSeen explains why none of the RDMA devices of a guest can be identified as the card at a PCI address of the host.
 func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.VerbsDevice) error {
 	refuse := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
+		return backends.Refusedf(label(vm), hint, format, args...)
 	}
 	if pci == "" {
 		return refuse("load the driver of the card in the guest, and connect one of its ports",

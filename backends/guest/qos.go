@@ -134,11 +134,11 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if want.Priority < 0 || want.Priority >= priorities || want.DSCP < 0 || want.DSCP > 63 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "priority %d with DSCP %d is not a valid traffic class", want.Priority,
+		return backends.Usagef(label(vm), "", "priority %d with DSCP %d is not a valid traffic class", want.Priority,
 			want.DSCP)
 	}
 	if now == nil || len(now.PFC) == 0 && now.DSCP == nil {
-		return backends.Errorf(backends.KindRefused, label(vm),
+		return backends.Refusedf(label(vm),
 			"Install iproute2 5.11 or later (dcb), or MLNX_OFED (mlnx_qos). A VF has no PFC settings of its own.",
 			"PFC of %s cannot be read: neither mlnx_qos nor dcb shows it", mac)
 	}
@@ -151,7 +151,7 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if now, err := p.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Compare with: mlnx_qos -i DEV, or dcb pfc show dev DEV.",
+		return backends.Permanentf(label(vm), "Compare with: mlnx_qos -i DEV, or dcb pfc show dev DEV.",
 			"PFC was set, but reads back as %s: %v", now, err)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (g *Guests) same(ctx context.Context, vm string, before *network, withoutOu
 	case err != nil:
 		return err
 	case len(differs) > 0:
-		return backends.Errorf(backends.KindPermanent, label(vm),
+		return backends.Permanentf(label(vm),
 			"Correct the guest's network configuration, then run rdma-setup resume; or run rdma-setup rollback.",
 			"it has restarted, and its network is not as before: %s", strings.Join(differs, "; "))
 	}

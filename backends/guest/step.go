@@ -124,15 +124,15 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 		}
 	case begun:
 	case r.ExitCode == exitBusy:
-		return r, backends.Errorf(backends.KindTransient, label(vm),
+		return r, backends.Transientf(label(vm),
 			"Check what is still running (ps ax in the guest), then run rdma-setup resume.",
 			"%s: another step of rdma-setup is still running in the guest", s.what)
 	case r.ExitCode == exitWatched:
-		return r, backends.Errorf(backends.KindTransient, label(vm),
+		return r, backends.Transientf(label(vm),
 			"Find out in the guest why systemd does not stop it (systemctl list-units 'rdma-setup-watch-*'), then run rdma-setup resume.",
 			"%s: systemd does not stop the watch over an earlier change of an address", s.what)
 	case r.ExitCode == exitUntrusted:
-		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what,
+		return r, backends.Permanentf(label(vm), "Find out who created it, then remove it.", "%s: %s", s.what,
 			lastLines(r.Stderr, 1))
 	}
 	return r, err

@@ -138,7 +138,7 @@ func (d *stepWaiter) restarted(ctx context.Context, s backends.Setting, began ti
 			break
 		}
 		if up < took.Seconds()-0.01 { // it has two decimals
-			return backends.Errorf(backends.KindPermanent, label(vm),
+			return backends.Permanentf(label(vm),
 				strings.TrimSpace("Find out why it restarted (its events in vCenter; last -x in the guest), then run rdma-setup resume. "+
 					backends.HintOf(err)),
 				"it has restarted during this step: %s", strings.TrimPrefix(err.Error(), label(vm)+": "))

@@ -51,7 +51,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	f := sections(r.Stdout)
 	n := f.fill(&out, g.options)
 	if !kernelRelease.MatchString(out.Kernel) {
-		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
+		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Permanentf(label(vm),
 			"Log in to the guest as the same user and run uname -r.",
 			"uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
 	}
@@ -261,5 +261,5 @@ type fileState struct {
 
 // badKept is the error for an invalid journalled value.
 func badKept(vm string, err error) error {
-	return backends.Errorf(backends.KindPermanent, label(vm), "", "the saved previous state cannot be read: %w", err)
+	return backends.Permanentf(label(vm), "", "the saved previous state cannot be read: %w", err)
 }

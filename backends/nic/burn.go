@@ -89,7 +89,7 @@ func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.F
 	}
 	if !named && OEM(OfCard(b.Vendor), has.PSID) {
 		return has,
-			backends.Errorf(backends.KindRefused, host, "get the image of this board from the server's vendor and name it as sriov.firmware: {"+
+			backends.Refusedf(host, "get the image of this board from the server's vendor and name it as sriov.firmware: {"+
 				has.PSID+": FILE}, or leave the host out",
 				"the card %s is an OEM's (PSID %s), whose firmware comes from the server's vendor alone, and sriov.firmware names none for it", card,
 				has.PSID)
@@ -97,7 +97,7 @@ func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.F
 	if list, _ := Vulnerable(b.with(to.Version)); b.Untrusted && len(list) > 0 {
 		n := b.with(to.Version)
 		return has,
-			backends.Errorf(backends.KindRefused, host, "name newer firmware for PSID "+has.PSID+" under sriov.firmware, or set trust: trusted",
+			backends.Refusedf(host, "name newer firmware for PSID "+has.PSID+" under sriov.firmware, or set trust: trusted",
 				"the card %s (PSID %s) would have firmware %s, which is vulnerable to users of a VF, and VMs get VFs of it that are not trusted: %s",
 				card, has.PSID, to.Version, Named(list, n))
 	}
@@ -113,7 +113,7 @@ func NICMode(host, card string, keys map[string]string) error {
 			continue
 		}
 		if v, there := keys[r.Mode]; there && v != r.NICMode {
-			return backends.Errorf(backends.KindRefused, host, fmt.Sprintf(r.NoNICMode, card),
+			return backends.Refusedf(host, fmt.Sprintf(r.NoNICMode, card),
 				"the card %s is a BlueField in DPU mode (%s is %s, %s is %s): its Arm cores own the ports, and NIC mode is needed", card, r.Mode, v,
 				r.CPU, cmp.Or(keys[r.CPU], "not read"))
 		}

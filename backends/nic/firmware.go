@@ -135,10 +135,10 @@ func MergeFirmware(host, card string, want, have map[string]string) (map[string]
 		old, there := have[key]
 		switch {
 		case !there && (key == r.SRIOV || key == r.VFs):
-			return nil, backends.Errorf(backends.KindRefused, host, "choose a card whose firmware offers SR-IOV, or update the firmware",
+			return nil, backends.Refusedf(host, "choose a card whose firmware offers SR-IOV, or update the firmware",
 				"the firmware of %s has no %s", card, key)
 		case !there && key == r.ATS:
-			return nil, backends.Errorf(backends.KindRefused, host, "set gpudirect.ats to false: "+r.NoATS+"; relax_acs does not need it",
+			return nil, backends.Refusedf(host, "set gpudirect.ats to false: "+r.NoATS+"; relax_acs does not need it",
 				"the firmware of %s has no %s", card, key)
 		case there && (key != r.VFs || count(old) < count(want[key])):
 			have[key] = want[key]

@@ -203,7 +203,7 @@ func (l *login) explain(err error) error {
 	if l.target.User+l.pool.settings.get(l.target.Host, "User")+l.pool.config.User == "" {
 		who += " (this machine's user, because none is named)"
 	}
-	return backends.Errorf(backends.KindAuth, l.target.String(), hint, "user %s %w at %s: %s",
+	return backends.Authf(l.target.String(), hint, "user %s %w at %s: %s",
 		who, ErrLogin, l.endpoint.address(), tried)
 }
 

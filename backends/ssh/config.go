@@ -108,7 +108,7 @@ func joinHostPort(host string, port int) string {
 // resolve completes a target from ssh_config and the defaults. direct ignores jump hosts.
 func (p *Pool) resolve(t Target) (endpoint, error) {
 	if t.Host == "" {
-		return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Set the address in the answers.", "no address to connect to")
+		return endpoint{}, backends.Usagef(t.String(), "Set the address in the answers.", "no address to connect to")
 	}
 	e := endpoint{host: t.Host, port: t.Port, user: t.User}
 	if h := p.settings.get(t.Host, "HostName"); h != "" {
@@ -143,7 +143,7 @@ func (p *Pool) resolve(t Target) (endpoint, error) {
 			e.jump = ""
 		}
 		if c := p.settings.get(t.Host, "ProxyCommand"); e.jump == "" && c != "" && !strings.EqualFold(c, "none") {
-			return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Use ProxyJump, or --jump.",
+			return endpoint{}, backends.Usagef(t.String(), "Use ProxyJump, or --jump.",
 				"ssh_config sets a ProxyCommand for %s, which is not supported", t.Host)
 		}
 	}

@@ -27,7 +27,7 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 	if e.jump != "" {
 		before, hop, err := splitJump(e.jump)
 		if err != nil {
-			return nil, nil, backends.Errorf(backends.KindUsage, t.String(), "", "%w", err)
+			return nil, nil, backends.Usagef(t.String(), "", "%w", err)
 		}
 		he, err := p.resolve(hop)
 		if err != nil {
@@ -151,7 +151,7 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, 
 		err = p.explain(ctx, t, e, clock, err)
 		if login.given != "" && errors.Is(err, errHungUp) {
 			// The server may count the password as a failure: it is not sent again.
-			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err),
+			err = backends.Unreachablef(t.String(), backends.HintOf(err),
 				"%s closed the connection when it received the password", e.address())
 		}
 		return nil, err
@@ -188,7 +188,7 @@ func hungUp(err error) bool {
 func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *attemptTimer, err error) error {
 	addr := e.address()
 	unreachable := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindUnreachable, t.String(), hint, format, args...)
+		return backends.Unreachablef(t.String(), hint, format, args...)
 	}
 	if _, ours := errors.AsType[*backends.Error](err); ours {
 		return err

@@ -65,7 +65,7 @@ func (x *exchange) start() error {
 	}
 	if err != nil {
 		close(x.over)
-		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost,
+		return backends.Unreachablef(x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost,
 			Excerpt(err.Error()))
 	}
 	go x.feed(stdin)
@@ -173,7 +173,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	var missing *ssh.ExitMissingError
 	switch {
 	case x.out.dropped:
-		return r, backends.Errorf(backends.KindPermanent, x.conn.target.String(), "Run the command by hand and check its output.",
+		return r, backends.Permanentf(x.conn.target.String(), "Run the command by hand and check its output.",
 			"%w: %s", ErrTooMuch, inBytes(x.out.limit))
 	case x.out.ended:
 		return r, nil
@@ -182,10 +182,10 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 			return r, x.conn.ended(ctx)
 		}
 		if errors.As(waited, &missing) && x.out.begun && !x.line.dies(time.Second) {
-			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w",
+			return r, backends.Transientf(x.conn.target.String(), "", "a command ended without an exit status: %w",
 				ErrConnectionLost)
 		}
-		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Check the machine, then run "+
+		return r, backends.Unreachablef(x.conn.target.String(), "Check the machine, then run "+
 			"rdma-setup resume.", "%w", ErrConnectionLost)
 	case x.out.begun:
 		return r, nil // ended by a signal, or replaced by exec

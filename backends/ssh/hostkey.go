@@ -52,7 +52,7 @@ func (p *Pool) knownHosts() (*knownhosts.HostKeyDB, error) {
 	}
 	db, err := knownhosts.NewDB(files...)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindUsage, "", "Correct or remove the line.", "read the known hosts: %w", err)
+		return nil, backends.Usagef("", "Correct or remove the line.", "read the known hosts: %w", err)
 	}
 	p.known = knownKeys{stamp.String(), db}
 	return db, nil
@@ -100,16 +100,16 @@ func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &revoked):
-		return backends.Errorf(backends.KindAuth, l.target.String(), "Do not log in to this server until you know why.",
+		return backends.Authf(l.target.String(), "Do not log in to this server until you know why.",
 			"the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), name, revoked.Revoked.Filename, revoked.Revoked.Line)
 	case errors.As(err, &unknown) && len(unknown.Want) == 0:
-		return backends.Errorf(backends.KindAuth, l.target.String(),
+		return backends.Authf(l.target.String(),
 			l.pool.addKeyHint(),
 			"%w: %s presents %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(err, &unknown):
 		return l.changed(name, key, unknown.Want)
 	}
-	return backends.Errorf(backends.KindAuth, l.target.String(), "", "check the host key of %s: %w", name, err)
+	return backends.Authf(l.target.String(), "", "check the host key of %s: %w", name, err)
 }
 
 func (l *login) changed(name string, key ssh.PublicKey, want []xknownhosts.KnownKey) error {
@@ -117,7 +117,7 @@ func (l *login) changed(name string, key ssh.PublicKey, want []xknownhosts.Known
 	for i, k := range want {
 		known[i] = fmt.Sprintf("%s %s (%s:%d)", k.Key.Type(), ssh.FingerprintSHA256(k.Key), k.Filename, k.Line)
 	}
-	return backends.Errorf(backends.KindAuth, l.target.String(),
+	return backends.Authf(l.target.String(),
 		fmt.Sprintf(
 			"If the machine was reinstalled, verify its key on its console, then run: ssh-keygen -f %s -R %s. Otherwise somebody may be "+
 				"intercepting the connection.",
@@ -132,14 +132,14 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 	}
 	yes, err := l.pool.config.Confirm(ctx, HostKey{Target: l.target, Address: name, Type: key.Type(), Fingerprint: ssh.FingerprintSHA256(key)})
 	if err != nil {
-		return backends.Errorf(backends.KindAuth, l.target.String(), "", "ask about the host key of %s: %w", name, err)
+		return backends.Authf(l.target.String(), "", "ask about the host key of %s: %w", name, err)
 	}
 	if !yes {
-		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.addKeyHint(), "the host key of %s (%s) was not accepted", name,
+		return backends.Authf(l.target.String(), l.pool.addKeyHint(), "the host key of %s (%s) was not accepted", name,
 			ssh.FingerprintSHA256(key))
 	}
 	if err := l.pool.remember(name, key); err != nil {
-		return backends.Errorf(backends.KindAuth, l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
+		return backends.Authf(l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (p *Pool) dial(ctx context.Context, t Target, e endpoint) (*Conn, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return nil, backends.Errorf(backends.KindInterrupted, t.String(), "", "the connections were closed")
+		return nil, backends.Interruptedf(t.String(), "", "the connections were closed")
 	}
 	l := p.links[e]
 	if l == nil {
@@ -237,7 +237,7 @@ func (l *link) connect(ctx context.Context, t Target) (*line, error) {
 	if l.closed {
 		l.mu.Unlock()
 		n.close()
-		return nil, backends.Errorf(backends.KindInterrupted, t.String(), "", "the connection was closed")
+		return nil, backends.Interruptedf(t.String(), "", "the connection was closed")
 	}
 	l.line = n
 	l.mu.Unlock()

@@ -168,7 +168,7 @@ func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 		}
 		var refused *ssh.OpenChannelError
 		if try >= 2 || errors.As(o.err, &refused) {
-			return nil, nil, backends.Errorf(backends.KindUnreachable, c.target.String(), "", "open a session: %s", Excerpt(o.err.Error()))
+			return nil, nil, backends.Unreachablef(c.target.String(), "", "open a session: %s", Excerpt(o.err.Error()))
 		}
 		n.close()
 		<-n.dead
@@ -177,7 +177,7 @@ func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 
 func (c *Conn) ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTooSlow) {
-		return backends.Errorf(backends.KindTransient, c.target.String(), "", "a command was run: %w", cause)
+		return backends.Transientf(c.target.String(), "", "a command was run: %w", cause)
 	}
 	return interrupted(ctx, c.target, "run a command")
 }

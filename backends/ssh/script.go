@@ -154,7 +154,7 @@ func Excerpt(s string) string { return backends.Clean(backends.Shorten(strings.T
 // "user:group", "" for root. The directory must exist.
 func (c *Conn) Put(ctx context.Context, name string, content []byte, mode fs.FileMode, owner string) error {
 	if !path.IsAbs(name) {
-		return backends.Errorf(backends.KindUsage, c.target.String(), "", "write %s: the path is not absolute", name)
+		return backends.Usagef(c.target.String(), "", "write %s: the path is not absolute", name)
 	}
 	r, err := c.Run(ctx, Command{Script: PutScript(name, len(content), mode, owner), Stdin: content, Sudo: true})
 	if err != nil {
@@ -178,13 +178,13 @@ func (c *Conn) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	q := Quote(name)
 	r, err := c.Run(ctx, Command{Script: fmt.Sprintf("[ -e %s ] || [ -L %[1]s ] || exit %d\ncat %[1]s", q, exitMissing), Sudo: true})
 	if errors.Is(err, ErrTooMuch) {
-		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: it is longer than %s", name, inBytes(defaultOutput))
+		return nil, backends.Permanentf(c.target.String(), "", "read %s: it is longer than %s", name, inBytes(defaultOutput))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if r.ExitCode == exitMissing {
-		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: %w", name, fs.ErrNotExist)
+		return nil, backends.Permanentf(c.target.String(), "", "read %s: %w", name, fs.ErrNotExist)
 	}
 	return []byte(r.Stdout), c.fileError("read", name, r)
 }

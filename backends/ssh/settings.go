@@ -37,7 +37,7 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 			continue // a file of the distribution that the library cannot read: it sets algorithms
 		}
 		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "",
+			return nil, backends.Usagef("",
 				cmp.Or(backends.HintOf(err), "Correct the file, or run rdma-setup as a user with another SSH configuration."),
 				"read the SSH client configuration %s: %w", name, err)
 		}

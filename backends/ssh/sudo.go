@@ -152,7 +152,7 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return "", backends.Errorf(backends.KindAuth, c.target.String(), hintSudoPassword, "become root as %s: %w", c.User(), err)
+		return "", backends.Authf(c.target.String(), hintSudoPassword, "become root as %s: %w", c.User(), err)
 	}
 	return password, nil
 }

@@ -31,7 +31,7 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 	}
 	manager := c.conn.VIM().ServiceContent.DvSwitchManager
 	if manager == nil {
-		return nil, backends.Errorf(backends.KindRefused, name, "", "%s: there is no vCenter", what)
+		return nil, backends.Refusedf(name, "", "%s: there is no vCenter", what)
 	}
 	o, err := c.conn.One(ctx, ref, "uuid", "portgroup")
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 	}
 	list, ok := result.(types.ArrayOfEntityBackupConfig)
 	if !ok || len(list.EntityBackupConfig) == 0 {
-		return nil, backends.Errorf(backends.KindPermanent, name, "", "%s: vCenter returned no data", what)
+		return nil, backends.Permanentf(name, "", "%s: vCenter returned no data", what)
 	}
 	var out []Export
 	for _, e := range list.EntityBackupConfig {

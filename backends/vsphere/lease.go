@@ -148,7 +148,7 @@ func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Leas
 		}
 		return nil, holder, key, nil
 	}
-	return nil, nil, 0, backends.Errorf(backends.KindTransient, t.Name, "Try again.", "%s: other runs keep taking and releasing it", what)
+	return nil, nil, 0, backends.Transientf(t.Name, "Try again.", "%s: other runs keep taking and releasing it", what)
 }
 
 // LeaseHolder returns who holds the lock of a target, and the key of the attribute; nil if it is free. A Holder without a run has
@@ -216,7 +216,7 @@ func (l *Lease) Renew(ctx context.Context, h Holder) error {
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Entity: l.entity, Key: l.key, Value: string(b),
 	})
 	if _, gone := wire.FaultOf(err).(*types.InvalidArgument); gone {
-		return backends.Errorf(backends.KindConflict, l.Target.Name, "Find out who took it, then run rdma-setup resume.",
+		return backends.Conflictf(l.Target.Name, "Find out who took it, then run rdma-setup resume.",
 			"another run took over the shared lock of this run")
 	}
 	return wire.Explain(err, l.Target.Name, "write the shared lock")

@@ -286,7 +286,7 @@ func (c *Client) missing(ctx context.Context, targets []backends.Ref, want map[b
 	vim := c.conn.VIM()
 	manager := vim.ServiceContent.AuthorizationManager
 	if manager == nil {
-		return nil, backends.Errorf(backends.KindPermanent, "vCenter", "", "%s: this vCenter does not report them", what)
+		return nil, backends.Permanentf("vCenter", "", "%s: this vCenter does not report them", what)
 	}
 	refs := make([]types.ManagedObjectReference, len(targets))
 	var privileges []string

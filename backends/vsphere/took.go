@@ -33,7 +33,7 @@ func (c *Client) Took(ctx context.Context) (*backends.Took, error) {
 	const what = "read the history of tasks"
 	vim := c.conn.VIM()
 	if vim.ServiceContent.TaskManager == nil || vim.ServiceContent.EventManager == nil {
-		return nil, backends.Errorf(backends.KindPermanent, "vCenter", "", "%s: this vCenter has none", what)
+		return nil, backends.Permanentf("vCenter", "", "%s: this vCenter has none", what)
 	}
 	now, err := methods.GetCurrentTime(ctx, vim)
 	if err != nil {

@@ -113,6 +113,6 @@ func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 }
 
 func unusableBaseline(path, verb string, err error) error {
-	return backends.Errorf(backends.KindPermanent, "", "save a new one with check --save-baseline, or check without one: --baseline none",
+	return backends.Permanentf("", "save a new one with check --save-baseline, or check without one: --baseline none",
 		"the baseline %s could not be %s: %w", path, verb, err)
 }

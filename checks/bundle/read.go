@@ -56,7 +56,7 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 		return nil, refuse(err, "%s is not from a bundle", manifestFile)
 	}
 	if head.Schema != Schema {
-		return nil, backends.Errorf(backends.KindUsage, "", "check it with the release of rdma-setup that wrote it: "+clip(head.Tool),
+		return nil, backends.Usagef("", "check it with the release of rdma-setup that wrote it: "+clip(head.Tool),
 			"the bundle has format %d, this release reads %d", head.Schema, Schema)
 	}
 	return &head, nil
@@ -189,13 +189,13 @@ func refuse(err error, format string, args ...any) error {
 	case err != nil:
 		what += ": " + err.Error()
 	}
-	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz",
+	return backends.Usagef("", "write it again with: rdma-setup collect --out bundle.tgz",
 		"the bundle cannot be read: %s", what)
 }
 
 // foreign returns the error for a file that collect has not written.
 func foreign(format string, args ...any) error {
-	return backends.Errorf(backends.KindUsage, "", "name a file that rdma-setup collect --out FILE has written",
+	return backends.Usagef("", "name a file that rdma-setup collect --out FILE has written",
 		"the bundle cannot be read: "+format, args...)
 }
 

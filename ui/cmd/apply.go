@@ -114,7 +114,7 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 		return err
 	}
 	if saved != nil && saved.Hash != p.plan.Hash() {
-		return backends.Errorf(backends.KindRefused, "",
+		return backends.Refusedf("",
 			"review the changes with rdma-setup plan -f answers.yaml, and save a new plan with --out",
 			"the inventory or the answers have changed since %s was saved: a plan made now would differ", planFile)
 	}
@@ -163,7 +163,7 @@ func confirmed(e *console.Env, what, printed, question string) error {
 	}
 	yes, err := e.Confirm(question)
 	if err == nil && !yes {
-		err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
+		err = backends.Interruptedf("", "", "not confirmed: nothing was changed")
 	}
 	return err
 }

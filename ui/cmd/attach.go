@@ -169,7 +169,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: %s\n", sum.Phase.Continue(run))
 		code = cmp.Or(code, console.ExitInterrupted)
 	case "unreadable":
-		return backends.Errorf(backends.KindRefused, run, "look at journal.jsonl in the directory of the run",
+		return backends.Refusedf(run, "look at journal.jsonl in the directory of the run",
 			"the run has ended, but its journal cannot be read: %s", sum.Err)
 	default:
 		fmt.Fprintf(e.Stderr, "the run has ended: %s%s. Its report: rdma-setup report %s\n", sum.Status, verdict, run)

@@ -153,7 +153,7 @@ func (h *backups) saveAll(ctx context.Context, stop <-chan struct{}, jobs []back
 	default:
 	}
 	if ctx.Err() != nil {
-		return backends.Errorf(backends.KindInterrupted, "", "", "ended before the first change: %w", context.Cause(ctx))
+		return backends.Interruptedf("", "", "ended before the first change: %w", context.Cause(ctx))
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	}
 	a, inv = limited(a, inv, f.limit)
 	if checks.Untouched(a, inv) {
-		return &report.Report{Unconfigured: true}, backends.Errorf(backends.KindRefused, "", "set it up first: rdma-setup apply -f "+f.file,
+		return &report.Report{Unconfigured: true}, backends.Refusedf("", "set it up first: rdma-setup apply -f "+f.file,
 			"RDMA is not set up: no VM has an RDMA adapter")
 	}
 	if err := noGuestRead(inv); err != nil {
@@ -144,14 +144,14 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if len(measured) == 0 {
 		switch {
 		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
-			err = backends.Errorf(backends.KindRefused, "", "name hosts with at least two VMs of the answers, or omit --limit", "%s",
+			err = backends.Refusedf("", "name hosts with at least two VMs of the answers, or omit --limit", "%s",
 				noPair(a, f.limit))
 		case err == nil && ctx.Err() == nil && len(loads) > 0 && pairs == "none":
-			err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: the fabric was not loaded, and nothing was measured")
+			err = backends.Interruptedf("", "", "not confirmed: the fabric was not loaded, and nothing was measured")
 		case ctx.Err() != nil:
-			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
+			err = backends.Interruptedf("", "", "interrupted before anything was measured")
 		case err == nil:
-			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers",
+			err = backends.Refusedf("", "name at least two VMs with RDMA addresses in the answers",
 				"there are no two VMs to measure")
 		}
 		return nil, err
@@ -168,7 +168,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	}
 	if ctx.Err() != nil {
 		rep.Notes = append(rep.Notes, "interrupted: not every pair was measured")
-		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
+		err = backends.Interruptedf("", "", "interrupted: not every pair was measured")
 	}
 	rep.SetChecks(found)
 	return rep, err
@@ -197,7 +197,7 @@ func imageKnowsPVRDMA(ctx context.Context, s *session.Session, a *answers.Answer
 	}
 	for _, v := range a.VMs {
 		if inside, looked := inv.Guest(v.Name).Inside(a.Container.Image); looked && !inside.PVRDMA {
-			return backends.Errorf(backends.KindRefused, v.Name, "build one that does: rdma-setup generate dockerfile --base "+a.Container.Image,
+			return backends.Refusedf(v.Name, "build one that does: rdma-setup generate dockerfile --base "+a.Container.Image,
 				"image %s has %s", a.Container.Image, inside)
 		}
 	}

@@ -181,7 +181,7 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := checks.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
 		return &console.CodeError{Code: c.verdict().Exit,
-			Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
+			Err: backends.Refusedf("", "fix it first, or save the baseline anyway with --force",
 				"the baseline was not saved: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {

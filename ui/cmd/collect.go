@@ -46,7 +46,7 @@ PCI addresses are kept. Names that are one lowercase word or a number are replac
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				b, err := collect(ctx, e, cmd, &f)
 				if ctx.Err() != nil {
-					return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written")
+					return backends.Interruptedf("", "", "interrupted: nothing was written")
 				}
 				if err != nil {
 					return err

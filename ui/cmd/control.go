@@ -119,7 +119,7 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		return err
 	})
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run,
+		return "", backends.Unreachablef(run,
 			"To continue a run that has ended or was killed: "+journal.Summarize(state, run).Phase.Continue(run), "the run cannot be controlled: %w", err)
 	}
 	defer func() { _ = c.Close() }()
@@ -129,7 +129,7 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		err = json.NewDecoder(c).Decode(&a)
 	}
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run, "Look at how it ended with rdma-setup runs.", "the run has not answered: %w",
+		return "", backends.Unreachablef(run, "Look at how it ended with rdma-setup runs.", "the run has not answered: %w",
 			err)
 	}
 	if a.Err != "" {

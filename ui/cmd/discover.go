@@ -152,9 +152,9 @@ func nothingEligible(inv *backends.Inventory) error {
 		if i := slices.IndexFunc(inv.Gaps, func(g backends.Gap) bool { return g.Target.Type != backends.TypeVCenter }); i >= 0 {
 			why = fmt.Sprintf("the account %s may not read %s: %s", inv.VCenter.User, inv.Gaps[i].Target, inv.Gaps[i].Why)
 		}
-		return backends.Errorf(backends.KindRefused, "", backends.HintNoHosts, "no host was found: %s", why)
+		return backends.Refusedf("", backends.HintNoHosts, "no host was found: %s", why)
 	case len(away) == len(inv.Hosts):
-		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter",
+		return backends.Refusedf("", "reconnect the hosts in vCenter",
 			"vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}
 	rest := "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE"
@@ -176,6 +176,6 @@ func nothingEligible(inv *backends.Inventory) error {
 	if len(inv.Hosts) == 1 {
 		none = inv.Hosts[0].Name + " has no"
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none,
+	return backends.Refusedf("", hint, "%s pNIC that can carry RDMA; seen: %s", none,
 		cmp.Or(strings.Join(parts, ", "), "no pNIC at all"))
 }

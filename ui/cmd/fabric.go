@@ -214,7 +214,7 @@ func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error 
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil
 	}
-	return backends.Errorf(backends.KindRefused, "",
+	return backends.Refusedf("",
 		"Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.",
 		"the fabric was not loaded: the load would cost more than you agreed to")
 }

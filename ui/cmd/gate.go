@@ -64,7 +64,7 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 		return false, nil
 	})
 	if err == backends.ErrLate {
-		return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Check this in vCenter. When it is resolved, run rdma-setup resume.",
+		return backends.Transientf(w.Next[0].Name, "Check this in vCenter. When it is resolved, run rdma-setup resume.",
 			"not taken out of service, because %s (waited %s)", said, g.limit)
 	}
 	if err == nil {
@@ -323,5 +323,5 @@ func conflict(a vsphere.Activity, earlier bool) error {
 		who, hint = "an earlier attempt, or somebody who uses the same account, is working on this target",
 			"Wait until the task has ended in vCenter, then run the same command again."
 	}
-	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "%s: %s", who, a)
+	return backends.Conflictf(a.Target.Name, hint, "%s: %s", who, a)
 }

@@ -56,7 +56,7 @@ func brokenOff(state, run string) (*report.Report, error) {
 		return nil, err
 	}
 	if st.Attempts() == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs",
+		return nil, backends.Usagef("", "list the runs with: rdma-setup runs",
 			"run %s has no report: it ended before its first change", run)
 	}
 	h := st.Header

@@ -88,7 +88,7 @@ func Run(ctx context.Context, e *console.Env, args []string) int {
 	}
 	if interrupted() {
 		if backends.KindOf(err) != backends.KindInterrupted {
-			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+			err = backends.Interruptedf("", "", "interrupted at a prompt")
 		}
 		console.Explain(e.Stderr, err)
 		return console.ExitInterrupted

@@ -127,7 +127,7 @@ func writePlanFile(path string, doc planDoc) error {
 		return err
 	}
 	if err := renameio.WriteFile(path, append(b, '\n'), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the plan could not be written: %w", err)
+		return backends.Permanentf("", "name a file in a writable directory", "the plan could not be written: %w", err)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func recorded(m map[string]string) (planFlags, error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(m[name]), list); err != nil {
-			return f, backends.Errorf(backends.KindRefused, "", "", "the journal's --%s cannot be read: %w", name, err)
+			return f, backends.Refusedf("", "", "the journal's --%s cannot be read: %w", name, err)
 		}
 	}
 	f.parallel, _ = strconv.Atoi(m["parallel"]) // missing values are in the answers
@@ -268,7 +268,7 @@ func knownLimit(inv *backends.Inventory, hosts []string) error {
 		if inv.Host(name) == nil {
 			names := plain.Mapped(inv.Hosts, hostName)
 			hint := console.Meant(name, names, "%s?", "use a host from the answers: "+plain.Names(names))
-			return backends.Errorf(backends.KindRefused, name, hint, "--limit contains a host that is not in the answers")
+			return backends.Refusedf(name, hint, "--limit contains a host that is not in the answers")
 		}
 	}
 	return nil

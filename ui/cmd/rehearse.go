@@ -97,7 +97,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err != nil {
 		return err
 	}
-	interrupted := backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
+	interrupted := backends.Interruptedf("", "", "interrupted: nothing was written to the site")
 	var b *bundle.Bundle
 	if f.bundle != "" {
 		b, err = openBundle(f.bundle)

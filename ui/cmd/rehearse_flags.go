@@ -95,7 +95,7 @@ func twinDir() (string, error) {
 		err = at.Err
 	}
 	if err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "set TMPDIR to a directory that you can write to",
+		return "", backends.Permanentf("", "set TMPDIR to a directory that you can write to",
 			"the twin needs a temporary directory, and none can be created in %s: %w", os.TempDir(), err)
 	}
 	return dir, nil

@@ -54,7 +54,7 @@ func reportKept(state, run string) (*report.Report, error) {
 	}
 	var r report.Report
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "", "the report of run %s is damaged: %w", run, err)
+		return nil, backends.Permanentf("", "", "the report of run %s is damaged: %w", run, err)
 	}
 	if st, err := journal.Read(state, run); err == nil {
 		r.LeftBehind = leftIn(st)

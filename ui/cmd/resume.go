@@ -210,7 +210,7 @@ func endedLab(st *journal.State, err error) error {
 	if !st.Header.Simulated || backends.KindOf(err) != backends.KindUnreachable {
 		return err
 	}
-	return backends.Errorf(backends.KindUnreachable, "",
+	return backends.Unreachablef("",
 		"The lab and its simulated state are gone, so nothing is left to resume or roll back. For a lab "+
 			"that keeps running: rdma-setup lab --dir D",
 		"the run used a lab that no longer answers: %w", err)

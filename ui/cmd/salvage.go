@@ -76,7 +76,7 @@ func remains(st *journal.State) error {
 	if n := len(nodes) - shown; n > 0 {
 		nodes, more = nodes[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	return backends.Errorf(backends.KindConflict, "",
+	return backends.Conflictf("",
 		"Check these by hand: the records of their previous values are damaged. The damaged journal is kept next to the new one.",
 		"not rolled back, because the journal was damaged: %s%s", strings.Join(nodes, ", "), more)
 }

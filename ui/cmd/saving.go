@@ -45,7 +45,7 @@ func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error
 		f.file = path
 	}
 	if err := renameio.WriteFile(path, []byte(words), 0o600); err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to",
+		return "", backends.Permanentf("", "start rdma-setup in a directory that you may write to",
 			"the answers cannot be saved: %w", err)
 	}
 	f.wrote = words
@@ -67,7 +67,7 @@ func (f *fabric) SaveHTML(run string, html []byte) (string, error) {
 		}
 	}
 	if err := renameio.WriteFile(path, html, 0o600); err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to",
+		return "", backends.Permanentf("", "start rdma-setup in a directory that you may write to",
 			"the report cannot be written: %w", err)
 	}
 	return path, nil
@@ -82,7 +82,7 @@ func besides(path string) (string, error) {
 			return other, nil
 		}
 	}
-	return "", backends.Errorf(backends.KindPermanent, "", "remove old ones", "%s and 999 files beside it exist", path)
+	return "", backends.Permanentf("", "remove old ones", "%s and 999 files beside it exist", path)
 }
 
 // Editor implements live.Fabric. The editor is $VISUAL, $EDITOR or vi, a command line for the shell as in git(1).
@@ -93,7 +93,7 @@ func (f *fabric) Editor(text string) (*exec.Cmd, func() (string, error), error) 
 		err = cmp.Or(err, file.Close())
 	}
 	if err != nil {
-		return nil, nil, backends.Errorf(backends.KindPermanent, "", "set TMPDIR to a directory that you may write to",
+		return nil, nil, backends.Permanentf("", "set TMPDIR to a directory that you may write to",
 			"the answers cannot be opened: %w", err)
 	}
 	e := f.s.Env
@@ -149,7 +149,7 @@ func (f *fabric) KeepDraft(a *answers.Answers) error {
 		err = renameio.WriteFile(f.draftPath(), []byte(words), 0o600)
 	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the answers so far cannot be saved: %w", err)
+		return backends.Permanentf("", "choose another place with --state-dir", "the answers so far cannot be saved: %w", err)
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 				other.String())
 		case other.Run != "" && now.Before(other.Until):
 			return nil, asked,
-				backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
+				backends.Refusedf(t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
 					other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
 		case !f.breakLock && (given == nil || !given.Same(*other)):
 			asked = true
@@ -180,7 +180,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 				return nil, asked, err
 			}
 			if !ok {
-				return nil, asked, backends.Errorf(backends.KindRefused, t.Name, "Make sure that this run has ended, then add --break-lock.",
+				return nil, asked, backends.Refusedf(t.Name, "Make sure that this run has ended, then add --break-lock.",
 					"%s holds the shared lock, which %s", *other, expired(*other))
 			}
 			given = other

@@ -124,7 +124,7 @@ func wanted(w *frame.Wizard, h *backends.Host) bool {
 // Keep stores the selected hosts in the answers.
 func (p *hostsPage) Keep(w *frame.Wizard) error {
 	if len(p.table.Chosen) == 0 {
-		return backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
+		return backends.Usagef("", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
 	}
 	names := slices.SortedFunc(maps.Keys(p.table.Chosen), plain.Natural)
 	datacenter, err := entry.OneDatacenter(w.Overview, names)

@@ -148,7 +148,7 @@ func (p *nicsPage) Keep(w *frame.Wizard) error {
 		}
 	}
 	if len(without) > 0 {
-		return backends.Errorf(backends.KindUsage, "", "choose one with Space, or go back and deselect the host", "no pNIC is chosen on %s",
+		return backends.Usagef("", "choose one with Space, or go back and deselect the host", "no pNIC is chosen on %s",
 			plain.Names(without))
 	}
 	if p.kept(); len(accepted) > 0 {

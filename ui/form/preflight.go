@@ -131,7 +131,7 @@ func answerOf(w *frame.Wizard, r plan.Refusal) tea.Cmd {
 	if page, ok := w.Page().(interface{ point(plan.Refusal) }); ok {
 		page.point(r)
 	}
-	w.Err = backends.Errorf(backends.KindUsage, r.Target.Name, r.Remedy, "%s", r.Why)
+	w.Err = backends.Usagef(r.Target.Name, r.Remedy, "%s", r.Why)
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, p.refused
 	}
 	if n := checks.Count(w.Findings)[checks.Fail]; n > 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and press r, or go back and change the answers",
+		return nil, backends.Refusedf("", "fix the problems named above and press r, or go back and change the answers",
 			"%s failed", plain.Counted(n, "check"))
 	}
 	return w.Next(), nil

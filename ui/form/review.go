@@ -164,7 +164,7 @@ func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 		p.scroll.PageDown()
 	case (key == "y" || key == "e" || key == "s" && early) && p.typed == "" && !p.scroll.Ended():
 		p.early = true
-		w.Err = backends.Errorf(backends.KindUsage, "", "press Enter or PgDn to see the rest", "read the plan to its end first")
+		w.Err = backends.Usagef("", "press Enter or PgDn to see the rest", "read the plan to its end first")
 	case key == "y" && p.typed == "":
 		p.typed = key
 	case p.typed == "":
@@ -184,7 +184,7 @@ func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if !p.private && p.typed != consent {
 		p.typed = ""
-		return nil, backends.Errorf(backends.KindUsage, "", "type yes, then press Enter; Esc goes back", "the plan was not accepted")
+		return nil, backends.Usagef("", "type yes, then press Enter; Esc goes back", "the plan was not accepted")
 	}
 	path, err := w.Fabric.SaveAnswers(w.Answers, live.Beside)
 	if err != nil {

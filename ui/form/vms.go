@@ -156,13 +156,13 @@ func (p *vmsPage) Keep(w *frame.Wizard) error {
 		if p.table.Chosen[r.ID] {
 			if why := p.table.Full(r.ID); why != "" {
 				p.table.At(r.ID)
-				return backends.Errorf(backends.KindUsage, r.ID, "deselect it with Space", "%s", why)
+				return backends.Usagef(r.ID, "deselect it with Space", "%s", why)
 			}
 			vms = append(vms, p.guests.VM[r.ID])
 		}
 	}
 	if len(vms) == 0 {
-		return backends.Errorf(backends.KindUsage, "", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
+		return backends.Usagef("", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
 	}
 	w.Answers.VMs = entry.InOrder(w.Answers.VMs, vms)
 	if err := entry.Problem(w.Answers, "vms"); err != nil {

@@ -59,10 +59,10 @@ func (r *Remote) Ask(ctx context.Context, c Control) (text string, err error) {
 	select {
 	case r.asks <- ask{c, back}:
 	case <-r.over:
-		return "", backends.Errorf(backends.KindRefused, "", "To try again what failed: "+r.again,
+		return "", backends.Refusedf("", "To try again what failed: "+r.again,
 			"the changes of this run have ended")
 	case <-ctx.Done():
-		return "", backends.Errorf(backends.KindTransient, "", "Try again while steps are running.",
+		return "", backends.Transientf("", "Try again while steps are running.",
 			"the run is reading the inventory and has not answered: %w", ctx.Err())
 	}
 	a := <-back
@@ -89,10 +89,10 @@ func (s *stage) control(ctx context.Context, c Control) (string, error) {
 		ControlPause: s.pause, ControlContinue: s.goOn, ControlSkip: s.skipTarget, ControlRetry: s.retry,
 	}[c.Do]
 	if !known {
-		return "", backends.Errorf(backends.KindUsage, "", "", "unknown control %q", c.Do)
+		return "", backends.Usagef("", "", "unknown control %q", c.Do)
 	}
 	if s.halted {
-		return "", backends.Errorf(backends.KindRefused, "", "When it has ended: "+s.job.Remote.again, "the run is being stopped")
+		return "", backends.Refusedf("", "When it has ended: "+s.job.Remote.again, "the run is being stopped")
 	}
 	text, do, err := check(c)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *stage) control(ctx context.Context, c Control) (string, error) {
 
 func (s *stage) pause(c Control) (string, func(), error) {
 	if s.paused {
-		return "", nil, backends.Errorf(backends.KindRefused, "", "", "the run is paused already")
+		return "", nil, backends.Refusedf("", "", "the run is paused already")
 	}
 	text := "no step starts until the run is continued"
 	if open := s.unclosed(); len(open) > 0 {
@@ -141,7 +141,7 @@ func (s *stage) unclosed() []string {
 
 func (s *stage) goOn(Control) (string, func(), error) {
 	if !s.paused {
-		return "", nil, backends.Errorf(backends.KindRefused, "", "", "the run is not paused")
+		return "", nil, backends.Refusedf("", "", "the run is not paused")
 	}
 	return "the run continues", func() {
 		s.runner.paused, s.finish = false, nil
@@ -206,7 +206,7 @@ func (s *stage) skipTarget(c Control) (string, func(), error) {
 		rest = slices.DeleteFunc(slices.Clone(l.nodes), func(n *node) bool { return n.state != "" || n.closes && n.cancel == nil })
 	}
 	if len(rest) == 0 {
-		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "nothing is left to do in this stage")
+		return "", nil, backends.Refusedf(c.Target.Name, "", "nothing is left to do in this stage")
 	}
 	why := skippedBy + c.By
 	return fmt.Sprintf("the rest of %s is left to rdma-setup resume, with what needs it", c.Target), func() {
@@ -230,7 +230,7 @@ func (s *stage) retry(c Control) (string, func(), error) {
 		for _, n := range l.nodes {
 			switch {
 			case n.closes && n.around.tried && n.state != NodeDone, n.running:
-				return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "Wait for it, or run rdma-setup resume when the run has ended.",
+				return "", nil, backends.Refusedf(c.Target.Name, "Wait for it, or run rdma-setup resume when the run has ended.",
 					"%s: %q is not done yet, or failed", c.Target, n.title)
 			case n.state == NodeFailed:
 				failed = append(failed, n)
@@ -240,10 +240,10 @@ func (s *stage) retry(c Control) (string, func(), error) {
 	}
 	why, known := s.failed[c.Target]
 	if !known || len(failed) == 0 && !strings.HasPrefix(why, skippedBy) {
-		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "%s: no step has failed", c.Target)
+		return "", nil, backends.Refusedf(c.Target.Name, "", "%s: no step has failed", c.Target)
 	}
 	if later && s.job.Replan == nil {
-		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "Run rdma-setup resume when the run has ended.",
+		return "", nil, backends.Refusedf(c.Target.Name, "Run rdma-setup resume when the run has ended.",
 			"%s: it would have to go out of service again", c.Target)
 	}
 	if later {

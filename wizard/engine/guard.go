@@ -48,9 +48,9 @@ func guard[T any](ctx context.Context, limit, grace time.Duration, target, what 
 	}
 	switch {
 	case ctx.Err() != nil && isContext(a.err):
-		a.err = backends.Errorf(backends.KindInterrupted, target, "Run rdma-setup resume.", "%s: %w", what, a.err)
+		a.err = backends.Interruptedf(target, "Run rdma-setup resume.", "%s: %w", what, a.err)
 	case limited.Err() != nil && isContext(a.err):
-		a.err = backends.Errorf(backends.KindUnreachable, target, "Find out what the target is doing, then run rdma-setup resume.",
+		a.err = backends.Unreachablef(target, "Find out what the target is doing, then run rdma-setup resume.",
 			"%s: not done within %s: %w", what, limit, a.err)
 	}
 	return a.value, a.err
@@ -63,7 +63,7 @@ func isContext(err error) bool {
 func recovered[T any](ctx context.Context, target, what string, f func(context.Context) (T, error)) (a answer[T]) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.err = backends.Errorf(backends.KindPermanent, target, "This is a defect of rdma-setup; please report it with the log.",
+			a.err = backends.Permanentf(target, "This is a defect of rdma-setup; please report it with the log.",
 				"%s: panic: %v at %s", what, p, panicAt(string(debug.Stack())))
 		}
 	}()

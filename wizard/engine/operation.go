@@ -132,7 +132,7 @@ func (d *operation) change(ctx context.Context) []outcome {
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: already(c, a.value)}
 		// A survey cannot distinguish an incomplete object from a missing one. The setter finds and completes it.
 		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
-			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
+			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Conflictf(n.target.Name,
 				"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
 		default:
@@ -261,12 +261,12 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 			o.err = nil
 		case o.err != nil:
 		case o.found != nil:
-			o.err = backends.Errorf(backends.KindPermanent, n.target.Name, "", "%s: it was accepted, but reads back as %s", n.title, *o.found)
+			o.err = backends.Permanentf(n.target.Name, "", "%s: it was accepted, but reads back as %s", n.title, *o.found)
 		case back != nil:
 			o.err = backends.Errorf(backends.KindOf(back[k].err), n.target.Name, "Run rdma-setup resume.",
 				"%s: it was accepted, but cannot be read back: %w", n.title, back[k].err)
 		default:
-			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: interrupted before it was read back",
+			o.err = backends.Interruptedf(n.target.Name, "Run rdma-setup resume.", "%s: interrupted before it was read back",
 				n.title)
 		}
 		o.state = NodeDone

@@ -98,7 +98,7 @@ func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) 
 		return nil
 	}
 	if !b.From.IsAbsent() && b.Round < 2 && elsewhere(b.From, state) {
-		return backends.Errorf(backends.KindConflict, b.Target.Name,
+		return backends.Conflictf(b.Target.Name,
 			"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
 			"%s: changed since the plan was made: it was %s and is %s", plan.OpenTitle(b.Bracket), b.From, state)
 	}
@@ -175,7 +175,7 @@ func (s *stage) spare(ctx context.Context) {
 		if rec.Hint != "" {
 			hint = strings.TrimSuffix(rec.Hint, ".") + ". Add --insist to try anyway."
 		}
-		s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindRefused, n.target.Name, hint,
+		s.settle(n, outcome{state: NodeFailed, err: backends.Refusedf(n.target.Name, hint,
 			"not powered off again: %s failed in the attempt before, and nothing that it depends on has changed since (%s): %s", n.title, is,
 			strings.TrimPrefix(rec.Err, n.target.Name+": "))})
 	}

@@ -82,7 +82,7 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 	}
 	planned := func(d backends.Difference) bool { return slices.Contains(c.Restore, d) }
 	if other := slices.DeleteFunc(slices.Clone(differ), planned); len(other) > 0 && !moved {
-		return outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
+		return outcome{state: NodeFailed, err: backends.Conflictf(n.target.Name,
 			"Agree with whoever changed it, then run rdma-setup rollback again.", "%s: changed since the plan was made: %s", n.title, list(other))}
 	}
 	touched := part.Bare()
@@ -129,7 +129,7 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
 	if left == nil {
 		if err == nil {
-			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.",
+			err = backends.Interruptedf(n.target.Name, "Run rdma-setup rollback again.",
 				"%s: interrupted before the result was read", n.title)
 		}
 		return err
@@ -143,7 +143,7 @@ func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err 
 		hint := cmp.Or(backends.HintOf(err), repair)
 		return backends.Errorf(backends.KindOf(err), "", hint, "%w; different from before: %s", err, list(remain))
 	}
-	return backends.Errorf(backends.KindPermanent, n.target.Name, repair,
+	return backends.Permanentf(n.target.Name, repair,
 		"%s: the restore succeeded, but some items still differ: %s", n.title, list(remain))
 }
 

@@ -45,7 +45,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 		return r.result, nil
 	}
 	if job.Replan == nil {
-		return r.refuse(backends.Errorf(backends.KindPermanent, "", "", "a run is continued only with a new plan"))
+		return r.refuse(backends.Permanentf("", "", "a run is continued only with a new plan"))
 	}
 	if phase == journal.PhaseApply {
 		// The earlier consent still holds, including what today's plan cannot show about a VM that was left off; an unreadable

@@ -119,7 +119,7 @@ func (j *Job) run() string {
 
 func (r *runner) begin() error {
 	if r.job.Journal == nil {
-		return backends.Errorf(backends.KindPermanent, "", "", "a run that changes something needs a journal")
+		return backends.Permanentf("", "", "a run that changes something needs a journal")
 	}
 	return r.job.Journal.Append(journal.Record{Type: journal.TypeBegin, Phase: r.phase, PID: os.Getpid()})
 }
@@ -204,7 +204,7 @@ func (r *runner) notPersistent(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
 		if known && c.From.Known() && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
-			return backends.Errorf(backends.KindPermanent, c.Target.Name,
+			return backends.Permanentf(c.Target.Name,
 				"Run rdma-setup resume; if it ends like this again, check the setting manually.",
 				"%s: the change succeeded, but a later read shows %s", plan.Title(c), c.From)
 		}
@@ -280,7 +280,7 @@ func (r *runner) account(p plan.Plan, s *stage) {
 func (r *runner) record(n int, p plan.Plan) error {
 	b, err := json.Marshal(p)
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "", "save the plan of stage %d: %w", n, err)
+		return backends.Permanentf("", "", "save the plan of stage %d: %w", n, err)
 	}
 	return r.append(journal.Record{Type: journal.TypeStage, Stage: n, Plan: b})
 }

@@ -70,17 +70,17 @@ type message struct {
 func newStage(r *runner, p *plan.Plan) (*stage, error) {
 	for _, c := range p.Changes {
 		if r.job.Setters[c.Kind] == nil {
-			return nil, backends.Errorf(backends.KindPermanent, c.Target.Name, "", "nothing sets %s", c.ID())
+			return nil, backends.Permanentf(c.Target.Name, "", "nothing sets %s", c.ID())
 		}
 	}
 	for _, b := range p.Brackets {
 		if r.job.Brackets[b.Kind] == nil {
-			return nil, backends.Errorf(backends.KindPermanent, b.Target.Name, "", "nothing opens %s", b.ID())
+			return nil, backends.Permanentf(b.Target.Name, "", "nothing opens %s", b.ID())
 		}
 	}
 	nodes, err := nodesOf(p, r.open)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "", "put the plan in order: %w", err)
+		return nil, backends.Permanentf("", "", "put the plan in order: %w", err)
 	}
 	nodes = r.withWaits(nodes, p)
 	s := &stage{
@@ -177,7 +177,7 @@ func (s *stage) run(ctx context.Context) {
 		case s.deferred(n):
 			s.settle(n, outcome{state: NodePending})
 		case s.undone(n) != "":
-			s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
+			s.settle(n, outcome{state: NodeFailed, err: backends.Conflictf(n.target.Name,
 				"Find out what sets it back, then run rdma-setup resume.", "%s: %s", n.title, s.undone(n))})
 		case failed:
 			s.settle(n, outcome{state: NodeBlocked, err: errors.New(why)})

@@ -141,7 +141,7 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	what := "set the firmware of " + pci
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if value := want[key]; !known(key) || !isNumber(value) {
-			return backends.Errorf(backends.KindRefused, s.Host(), "", "%s: this program does not set %s=%q", what, key, value)
+			return backends.Refusedf(s.Host(), "", "%s: this program does not set %s=%q", what, key, value)
 		}
 	}
 	d, err := s.device(ctx, pci)
@@ -156,7 +156,7 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		switch has, ok := before.Next[key]; {
 		case !ok:
-			return backends.Errorf(backends.KindRefused, s.Host(), remedies[transcript.CodeUnknownParameter], "%s: the card has no key %s", what,
+			return backends.Refusedf(s.Host(), remedies[transcript.CodeUnknownParameter], "%s: the card has no key %s", what,
 				key)
 		case has != want[key]:
 			args = append(args, key+"="+want[key])
@@ -179,7 +179,7 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if after.Next[key] != want[key] {
-			return backends.Errorf(backends.KindConflict, s.Host(), "look at: "+tools+"mlxconfig -d "+d.name+" -e query on the host",
+			return backends.Conflictf(s.Host(), "look at: "+tools+"mlxconfig -d "+d.name+" -e query on the host",
 				"%s: %s was accepted, but reads back as %s instead of %s", what, key, after.Next[key], want[key])
 		}
 	}

@@ -39,7 +39,7 @@ func (s mft) toolFor(ctx context.Context, limit time.Duration, name string, args
 	}
 	if status == notFound {
 		return "", false,
-			backends.Errorf(backends.KindPermanent, s.Host(),
+			backends.Permanentf(s.Host(),
 				"install MFT and NMST (set their files under sriov.components in the answers) and reboot the host",
 				"run %s%s: the Mellanox firmware tools (MFT) are not in the running image: %w", tools, name, backends.ErrNoFirmwareTools)
 	}
@@ -81,7 +81,7 @@ func (s mft) devices(ctx context.Context) ([]device, error) {
 		out = append(out, device{name: *d.Name, pci: *d.PCIAddress})
 	}
 	if len(out) == 0 {
-		return nil, backends.Errorf(backends.KindPermanent, s.Host(), "look at: "+tools+"mst status -vv on the host",
+		return nil, backends.Permanentf(s.Host(), "look at: "+tools+"mst status -vv on the host",
 			"list the cards: mst shows no PCI address")
 	}
 	return out, nil
@@ -101,7 +101,7 @@ func (s mft) device(ctx context.Context, pci string) (device, error) {
 		seen = append(seen, d.pci)
 	}
 	return device{},
-		backends.Errorf(backends.KindPermanent, s.Host(),
+		backends.Permanentf(s.Host(),
 			"it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from the current state", "there is no card at %s", pci)
 }
 
@@ -120,15 +120,15 @@ var remedies = map[string]string{
 // fail describes the failure of a tool: by the parser's result, else by the tool's own line.
 func (s mft) fail(what string, errs []scan.Message, text string) error {
 	if busy.MatchString(text) {
-		return backends.Errorf(backends.KindTransient, s.Host(), "another tool is working on the card; run rdma-setup resume when it has ended",
+		return backends.Transientf(s.Host(), "another tool is working on the card; run rdma-setup resume when it has ended",
 			"%s: %s", what, complaint(text))
 	}
 	for _, e := range errs {
 		if hint, known := remedies[e.Code]; known {
-			return backends.Errorf(backends.KindPermanent, s.Host(), hint, "%s: %s", what, excerpt(e.Text))
+			return backends.Permanentf(s.Host(), hint, "%s: %s", what, excerpt(e.Text))
 		}
 	}
-	return backends.Errorf(backends.KindPermanent, s.Host(), "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"),
+	return backends.Permanentf(s.Host(), "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"),
 		"%s: %s", what, complaint(text))
 }
 
@@ -202,7 +202,7 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	if keys, err := s.config(ctx, d); err != nil {
 		return err
 	} else if mode := (Family{}).Firmware(); keys.Current[mode.Mode] != "" && keys.Current[mode.Mode] != mode.NICMode {
-		return backends.Errorf(backends.KindRefused, s.Host(), "update it from its Arm cores, with the BlueField software bundle (BFB)",
+		return backends.Refusedf(s.Host(), "update it from its Arm cores, with the BlueField software bundle (BFB)",
 			"%s: the card is a BlueField in DPU mode", what)
 	}
 	file, err := s.image(ctx, what+": "+want.File, "-i", want.File)
@@ -210,11 +210,11 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	case err != nil:
 		return err
 	case file.PSID != has.PSID:
-		return backends.Errorf(backends.KindRefused, s.Host(), "name the vendor's image for this board under sriov.firmware: {"+has.PSID+
+		return backends.Refusedf(s.Host(), "name the vendor's image for this board under sriov.firmware: {"+has.PSID+
 			": FILE}",
 			"%s: %s is for boards with PSID %s, and the card has PSID %s", what, want.File, file.PSID, has.PSID)
 	case file.Version != want.Version:
-		return backends.Errorf(backends.KindRefused, s.Host(), "rename the file to the name that its vendor gave it",
+		return backends.Refusedf(s.Host(), "rename the file to the name that its vendor gave it",
 			"%s: the name of %s says version %s, but it contains %s", what, want.File, want.Version, file.Version)
 	}
 	progress.Report(10)
@@ -226,12 +226,12 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	if failed && (len(errs) > 0 || errorRow.MatchString(text)) {
 		return s.fail(what, errs, text)
 	} else if failed {
-		return backends.Errorf(backends.KindPermanent, s.Host(),
+		return backends.Permanentf(s.Host(),
 			"the card still has its firmware from before; run rdma-setup resume, which writes the new one again",
 			"%s: flint stopped before it was done: %s", what, complaint(text))
 	}
 	if has, err = s.image(ctx, what, "-d", d.name); err == nil && has.Version != want.Version {
-		err = backends.Errorf(backends.KindConflict, s.Host(), "look at: "+tools+"flint -d "+d.name+" query on the host",
+		err = backends.Conflictf(s.Host(), "look at: "+tools+"flint -d "+d.name+" query on the host",
 			"%s: flint reported success, but the card holds %s, not %s", what, has.Version, want.Version)
 	}
 	progress.Report(100)

@@ -45,7 +45,7 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 			err = errors.Join(err, fmt.Errorf("remove the VM: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
 		}
 		if ctx.Err() != nil && aborted == nil {
-			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the partly created VM has been removed")
+			return "", backends.Interruptedf(d.Name, "", "interrupted: the partly created VM has been removed")
 		}
 		return "", wire.Explain(err, d.Name, "upload the disks")
 	}
@@ -58,9 +58,9 @@ func refused(err error) error {
 	var p *task.Error
 	switch {
 	case errors.As(err, &p):
-		return backends.Errorf(backends.KindRefused, "", "", "%s", p.LocalizedMessage)
+		return backends.Refusedf("", "", "%s", p.LocalizedMessage)
 	case errors.As(err, &t):
-		return backends.Errorf(backends.KindRefused, "", "", "%s", t.LocalizedMessage)
+		return backends.Refusedf("", "", "%s", t.LocalizedMessage)
 	}
 	return err
 }
@@ -72,9 +72,9 @@ func located(err error) error {
 	var unnamed *find.DefaultMultipleFoundError
 	switch {
 	case errors.As(err, &none):
-		return backends.Errorf(backends.KindRefused, "", "compare with: rdma-setup discover", "%v", err)
+		return backends.Refusedf("", "compare with: rdma-setup discover", "%v", err)
 	case errors.As(err, &many), errors.As(err, &unnamed):
-		return backends.Errorf(backends.KindUsage, "", "name it by its inventory path", "%v", err)
+		return backends.Usagef("", "name it by its inventory path", "%v", err)
 	}
 	return err
 }
@@ -203,16 +203,16 @@ func (c counted) Read(b []byte) (int, error) {
 // upload sends one file to the URL in the lease: a host, whose certificate is verified by the thumbprint from vCenter.
 func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	if item.URL.Scheme != "https" {
-		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why its lease names no https address.",
+		return backends.Refusedf(item.URL.Host, "Ask the vCenter's administrator why its lease names no https address.",
 			"send %s: vCenter names %s://%s, which is not encrypted", item.Path, item.URL.Scheme, item.URL.Host)
 	}
 	if !slices.Contains(f.references, item.Path) {
-		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why.",
+		return backends.Refusedf(item.URL.Host, "Ask the vCenter's administrator why.",
 			"vCenter asks for %q, which the descriptor does not name", item.Path)
 	}
 	r, size, err := f.files.Open(item.Path)
 	if err != nil {
-		return backends.Errorf(backends.KindUsage, "", "download the appliance again", "%s lacks its file %s: %w", f.Path, item.Path, err)
+		return backends.Usagef("", "download the appliance again", "%s lacks its file %s: %w", f.Path, item.Path, err)
 	}
 	defer r.Close()
 	method, kind := http.MethodPost, "application/x-vnd.vmware-streamVmdk"
@@ -231,12 +231,12 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return backends.Errorf(backends.KindUnreachable, item.URL.Host,
+		return backends.Unreachablef(item.URL.Host,
 			"the disks are sent to the host itself: open its port 443 for this machine", "send %s: %w", item.Path, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return backends.Errorf(backends.KindPermanent, item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path,
+		return backends.Permanentf(item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path,
 			res.Status)
 	}
 	return nil

@@ -45,7 +45,7 @@ func Open(path, configuration string) (*File, error) {
 	case ".ovf":
 		f.files, err = asArchive(openFolder(path))
 	default:
-		return nil, backends.Errorf(backends.KindUsage, "", "name a file that ends in .ova or .ovf", "%s is not an appliance", path)
+		return nil, backends.Usagef("", "name a file that ends in .ova or .ovf", "%s is not an appliance", path)
 	}
 	if err == nil {
 		if err = f.read(configuration); err != nil {
@@ -66,7 +66,7 @@ func asArchive[T archive](a T, err error) (archive, error) {
 }
 
 func unreadable(err error) error {
-	return backends.Errorf(backends.KindUsage, "", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
+	return backends.Usagef("", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
 }
 
 // Close closes the package.
@@ -82,14 +82,14 @@ func (f *File) read(configuration string) error {
 	}
 	env, err := importer.ReadEnvelope(text)
 	if err != nil {
-		return backends.Errorf(backends.KindUsage, "", downloadAgain, "the descriptor of %s is not valid: %w", f.Path, err)
+		return backends.Usagef("", downloadAgain, "the descriptor of %s is not valid: %w", f.Path, err)
 	}
 	if env.VirtualSystem == nil || len(env.VirtualSystem.VirtualHardware) == 0 {
-		return backends.Errorf(backends.KindUsage, "", "deploy it in the vSphere Client", "%s does not describe one virtual machine", f.Path)
+		return backends.Usagef("", "deploy it in the vSphere Client", "%s does not describe one virtual machine", f.Path)
 	}
 	for _, file := range env.References {
 		if err := inside(file.Href); err != nil {
-			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance until its vendor has explained the difference.", "%s: %w",
+			return backends.Usagef("", "Do not use this appliance until its vendor has explained the difference.", "%s: %w",
 				f.Path, err)
 		}
 		f.references = append(f.references, file.Href)
@@ -220,7 +220,7 @@ func (f *File) Verify() (Proof, error) {
 	for _, name := range append([]string{f.files.Descriptor()}, f.references...) {
 		sum := sums[name]
 		if sum == nil {
-			return Proof{}, backends.Errorf(backends.KindRefused, "", downloadAgain, "the manifest of %s does not list %s", f.Path, name)
+			return Proof{}, backends.Refusedf("", downloadAgain, "the manifest of %s does not list %s", f.Path, name)
 		}
 		if err := f.compare(name, sum); err != nil {
 			return Proof{}, err
@@ -235,7 +235,7 @@ func (f *File) Verify() (Proof, error) {
 }
 
 func (f *File) unusable(err error, what string) error {
-	return backends.Errorf(backends.KindUsage, "", downloadAgain, "%s of %s: %w", what, f.Path, err)
+	return backends.Usagef("", downloadAgain, "%s of %s: %w", what, f.Path, err)
 }
 
 // complete checks that every file exists.
@@ -260,7 +260,7 @@ func (f *File) compare(name string, sum *library.Checksum) error {
 	case "SHA512":
 		h = sha512.New()
 	default:
-		return backends.Errorf(backends.KindUsage, "", "Ask the vendor for a manifest with SHA-256.",
+		return backends.Usagef("", "Ask the vendor for a manifest with SHA-256.",
 			"the manifest of %s uses %q, which is not supported", f.Path, sum.Algorithm)
 	}
 	r, _, err := f.files.Open(name)
@@ -272,7 +272,7 @@ func (f *File) compare(name string, sum *library.Checksum) error {
 		return fmt.Errorf("read %s of %s: %w", name, f.Path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, sum.Checksum) {
-		return backends.Errorf(backends.KindRefused, "", downloadAgain, "%s of %s is damaged: its %s is %s, the manifest says %s", name, f.Path,
+		return backends.Refusedf("", downloadAgain, "%s of %s is damaged: its %s is %s, the manifest says %s", name, f.Path,
 			sum.Algorithm, got, sum.Checksum)
 	}
 	return nil

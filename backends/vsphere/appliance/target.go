@@ -81,7 +81,7 @@ func choose(all []candidate, n need) (candidate, error) {
 		why = []string{"the cluster has no hosts"}
 	}
 	return best,
-		backends.Errorf(backends.KindRefused, "", "Name a host with --host that has these port groups, or add one to the distributed switch.",
+		backends.Refusedf("", "Name a host with --host that has these port groups, or add one to the distributed switch.",
 			"no host can run the VM: %s", strings.Join(why, "; "))
 }
 
@@ -199,9 +199,9 @@ func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *Fil
 	case err != nil:
 		return wire.Explain(err, d.Name, "read the datastore")
 	case !summary.Accessible:
-		return backends.Errorf(backends.KindRefused, summary.Name, "Name another one with --datastore.", "the datastore is not accessible")
+		return backends.Refusedf(summary.Name, "Name another one with --datastore.", "the datastore is not accessible")
 	case summary.FreeSpace < wanted:
-		return backends.Errorf(backends.KindRefused, summary.Name, "Name another one with --datastore.",
+		return backends.Refusedf(summary.Name, "Name another one with --datastore.",
 			"the datastore has %s free, the disks need %s", backends.SizeText(summary.FreeSpace), backends.SizeText(wanted))
 	}
 	return nil
@@ -267,6 +267,6 @@ func allowed(ctx context.Context, conn *wire.Conn, imp *importer.Importer, adapt
 	if len(lacks) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.KindRefused, "", "Add them to the account's role; rdma-setup generate role prints the commands.",
+	return backends.Refusedf("", "Add them to the account's role; rdma-setup generate role prints the commands.",
 		"the account lacks privileges: %s", strings.Join(lacks, ", "))
 }

@@ -83,7 +83,7 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	}
 	_, timedout := wire.FaultOf(err).(*types.Timedout)
 	if late() || timedout {
-		return backends.Errorf(backends.KindTransient, t.Name, "move or shut down the VMs that are left on it, then run rdma-setup resume",
+		return backends.Transientf(t.Name, "move or shut down the VMs that are left on it, then run rdma-setup resume",
 			"%s: the host is not empty after %s", what, limit)
 	}
 	return wire.Explain(err, t.Name, what)
@@ -113,7 +113,7 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 		default:
 			if unread++; unread == wire.Tries {
 				return false,
-					backends.Errorf(backends.KindRefused, t.Name,
+					backends.Refusedf(t.Name,
 						"Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then run rdma-setup resume.",
 						"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only complete ones: %w", what, err)
 			}
@@ -121,7 +121,7 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 		return false, nil
 	})
 	if err == backends.ErrLate {
-		return backends.Errorf(backends.KindTransient, t.Name,
+		return backends.Transientf(t.Name,
 			"check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then run rdma-setup resume",
 			"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only complete ones", what, left, s.opt.Evacuate)
 	}

@@ -69,12 +69,12 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 		}
 		if hint := p.remedy(f); hint != "" {
 			cause := strings.TrimSuffix(*f.Cause, ".")
-			return backends.Errorf(backends.KindPermanent, "", hint, "%s%s (%s)", strings.ToLower(cause[:1]), cause[1:],
+			return backends.Permanentf("", hint, "%s%s (%s)", strings.ToLower(cause[:1]), cause[1:],
 				strings.TrimPrefix(strings.TrimSpace(text), "power the VM on: "))
 		}
 	}
 	if p.logErr != nil && strings.Contains(text, "DevicePowerOn") {
-		return backends.Errorf(backends.KindPermanent, "", "look at vmware.log in the VM's folder: rdma-setup parse vsphere_error reads it",
+		return backends.Permanentf("", "look at vmware.log in the VM's folder: rdma-setup parse vsphere_error reads it",
 			"%s (its vmware.log could not be read: %v)", text, p.logErr)
 	}
 	return err
@@ -179,7 +179,7 @@ func ShutDown(ctx context.Context, conn *wire.Conn, vm place.Ref) (*types.VmGues
 // wentOff returns why a VM that was just powered on is off: a user shut it down, or it powered off by itself.
 func (b vmPower) wentOff(ctx context.Context, vm place.Ref) error {
 	if by, err := ShutDown(ctx, b.conn, vm); err == nil && by != nil {
-		return backends.Errorf(backends.KindConflict, "", "Agree with them who continues, then run rdma-setup resume.",
+		return backends.Conflictf("", "Agree with them who continues, then run rdma-setup resume.",
 			"somebody else is working on this target: shut down by %s since %s", by.UserName, by.CreatedTime.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	return b.diagnose(ctx, vm, offAgain(""))

@@ -113,7 +113,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 			return before.over(now, away)
 		})
 		if errors.Is(err, errLate) {
-			return backends.Errorf(backends.KindUnreachable, t.Name, "look at the host's console; once it is connected again, run rdma-setup resume",
+			return backends.Unreachablef(t.Name, "look at the host's console; once it is connected again, run rdma-setup resume",
 				"%s: the host has not come back within %s", what, limit)
 		}
 		if err != nil {
@@ -180,7 +180,7 @@ func Back(ctx context.Context, conn *wire.Conn, places *place.Places, host strin
 		return stateOf(ref, o).connection == types.HostSystemConnectionStateConnected
 	})
 	if errors.Is(err, errLate) {
-		return backends.Errorf(backends.KindUnreachable, host, "look at the host's console; once it is connected again, run rdma-setup resume",
+		return backends.Unreachablef(host, "look at the host's console; once it is connected again, run rdma-setup resume",
 			"the host has not come back within %s", limit)
 	}
 	return wire.Explain(err, host, what)

@@ -160,7 +160,7 @@ func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 	if len(group) > 1 {
 		what += " together, as a DRS rule wants them"
 	}
-	return backends.Errorf(backends.KindRefused, e.target.Name, "Move "+names[0]+" by hand, or shut it down, then run rdma-setup resume.",
+	return backends.Refusedf(e.target.Name, "Move "+names[0]+" by hand, or shut it down, then run rdma-setup resume.",
 		"move %s: no other host of its cluster can run it: %s", what, strings.Join(whys, "; "))
 }
 

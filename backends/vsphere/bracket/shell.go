@@ -48,7 +48,7 @@ func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
 		return v, err
 	}
 	if v.parts.ServiceSystem == nil {
-		return v, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter",
+		return v, backends.Unreachablef(t.Name, "check the host's connection in vCenter",
 			"the host does not offer its services now")
 	}
 	o, err := b.conn.One(ctx, ref, "config.service.service", "config.firewall.ruleset", "config.lockdownMode")
@@ -143,7 +143,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 // allowed fails for hosts on which a login would be refused.
 func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 	if !v.known {
-		return backends.Errorf(backends.KindPermanent, t.Name, "", "the host has no service %s", sshService)
+		return backends.Permanentf(t.Name, "", "the host has no service %s", sshService)
 	}
 	if v.lockdown == "" || v.lockdown == types.HostLockdownModeLockdownDisabled {
 		return nil
@@ -165,11 +165,11 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 		}
 	}
 	if unread != "" {
-		return backends.Errorf(backends.KindRefused, t.Name,
+		return backends.Refusedf(t.Name,
 			"give the account Global.Settings (rdma-setup generate role), or take the host out of lockdown mode for this run",
 			"the host is in %s lockdown mode, and whether %s may log in by SSH is not known: %s", mode, user, unread)
 	}
-	return backends.Errorf(backends.KindRefused, t.Name,
+	return backends.Refusedf(t.Name,
 		"take the host out of lockdown mode for this run, or make "+user+
 			" one of its exception users (host, Configure, Security Profile); this program changes neither",
 		"the host is in %s lockdown mode and %s is not one of its exception users, so it cannot log in by SSH", mode, user)

@@ -47,7 +47,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	case types.VirtualMachinePowerStatePoweredOff:
 		return nil
 	case types.VirtualMachinePowerStateSuspended:
-		return backends.Errorf(backends.KindRefused, t.Name, "resume the VM or power it off first",
+		return backends.Refusedf(t.Name, "resume the VM or power it off first",
 			"the VM is suspended, and what its guest holds in memory would be lost")
 	}
 	b.leaving.shut(vm, true)
@@ -55,7 +55,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		if b.opt.PowerOff {
 			return b.powerOff(ctx, t, vm, progress)
 		}
-		return backends.Errorf(backends.KindRefused, t.Name, hint, "shut down the guest: %s", why)
+		return backends.Refusedf(t.Name, hint, "shut down the guest: %s", why)
 	}
 	if !tools {
 		if tools, err = b.starting(ctx, t, vm); err != nil {
@@ -157,14 +157,14 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 		}
 	}
 	if errors.Is(err, errLate) {
-		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then run rdma-setup resume",
+		return backends.Transientf(t.Name, "look at the guest's console, then run rdma-setup resume",
 			"the VM is on, but VMware Tools have not come up within %s", limit)
 	}
 	return wire.Explain(err, t.Name, "wait for VMware Tools")
 }
 
 func offAgain(vm string) error {
-	return backends.Errorf(backends.KindPermanent, vm,
+	return backends.Permanentf(vm,
 		"look at the VM's vmware.log; where it says \"failed to register interrupt\", the host is out of interrupt vectors: "+
 			"reduce the number of VFs in use on it", "power the VM on: it went off again by itself")
 }
@@ -217,7 +217,7 @@ func explainPowerOn(err error) (error, bool) {
 	text := wire.Text(err)
 	for _, r := range refusals {
 		if strings.Contains(text, r.mark) {
-			return backends.Errorf(backends.KindPermanent, "", r.hint, "%s", text), true
+			return backends.Permanentf("", r.hint, "%s", text), true
 		}
 	}
 	return err, false
@@ -236,7 +236,7 @@ func (b vmPower) powerOn(ctx context.Context, t backends.Ref, vm place.Ref, prog
 		}
 	}
 	if late() {
-		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page",
+		return backends.Transientf("", "vCenter may wait for an answer to a question: look at the VM's summary page",
 			"it is not on after %s", limit)
 	}
 	return err

@@ -69,7 +69,7 @@ func (c *CLI) Ask(ctx context.Context, host, words string, args ...Arg) ([]Row, 
 func (c *CLI) try(ctx context.Context, host string, words []string, args func(context.Context, *executor) ([]Arg, error)) ([]Row, error) {
 	what := "run esxcli " + strings.Join(words, " ")
 	if len(words) < 2 {
-		return nil, backends.Errorf(backends.KindUsage, host, "", "%s: not a namespace and a command", what)
+		return nil, backends.Usagef(host, "", "%s: not a namespace and a command", what)
 	}
 	ctx = wire.On(ctx, host)
 	reads := words[len(words)-1] == "list" || words[len(words)-1] == "get"

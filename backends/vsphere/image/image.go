@@ -218,7 +218,7 @@ const editLimit = 15 * time.Minute
 func (m *Images) serve(ctx context.Context, file string) (location string, stop func(), err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", nil, backends.Errorf(backends.KindRefused, "", "name a file of this computer under sriov.components",
+		return "", nil, backends.Refusedf("", "name a file of this computer under sriov.components",
 			"read the offline bundle: %w", err)
 	}
 	info, err := f.Stat()
@@ -232,7 +232,7 @@ func (m *Images) serve(ctx context.Context, file string) (location string, stop 
 	}
 	if err != nil {
 		_ = f.Close() // it was only read
-		return "", nil, backends.Errorf(backends.KindRefused, "", "import the file: Lifecycle Manager, Actions, Import Updates; then run "+
+		return "", nil, backends.Refusedf("", "import the file: Lifecycle Manager, Actions, Import Updates; then run "+
 			"rdma-setup resume",
 			"serve %s to vCenter: %w", file, err)
 	}

@@ -41,10 +41,10 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	case err != nil:
 		return err
 	case valueOf(image, t.Name) != to:
-		return backends.Errorf(backends.KindConflict, "", "see who edits the image of the cluster, then plan again",
+		return backends.Conflictf("", "see who edits the image of the cluster, then plan again",
 			"the image has %s of %s, not %s", valueOf(image, t.Name), t.Name, to)
 	case !wire.Value[bool](o, "runtime.inMaintenanceMode"):
-		return backends.Errorf(backends.KindRefused, "", "run "+
+		return backends.Refusedf("", "run "+
 			"rdma-setup resume: the host is emptied first", "the host is not in maintenance mode")
 	}
 	var apply policy
@@ -52,7 +52,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		return err
 	}
 	if apply.Power != KeepPower {
-		return backends.Errorf(backends.KindRefused, "",
+		return backends.Refusedf("",
 			"set the remediation settings of the cluster to leave the power state of VMs unchanged, then run rdma-setup resume",
 			"remediation would change the power state of VMs (%s)", apply.Power)
 	}
@@ -63,7 +63,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		// Another operation may be the remediation that an earlier run started: the host is read again afterwards.
 		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
 		if backends.KindOf(err) == backends.KindUnreachable && time.Now().After(until) {
-			return backends.Errorf(backends.KindUnreachable, "",
+			return backends.Unreachablef("",
 				"look at the host's console, and at the remediation in vCenter; run rdma-setup resume when it has ended",
 				"its remediation has not ended within %s: the host may not have come back from its reboot", RemediationLimit)
 		}
@@ -104,7 +104,7 @@ func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Val
 			return nil
 		}
 		if err == nil && try >= wire.Tries {
-			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then run "+
+			return backends.Conflictf("", "see the result at the cluster: Updates, Image, last remediation; then run "+
 				"rdma-setup resume",
 				"remediation ended, but %s on the host reads %s, not %s", t.Name, now, to)
 		}

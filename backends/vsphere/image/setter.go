@@ -94,7 +94,7 @@ func (s setter) Set(ctx context.Context, t backends.Setting, to backends.Value, 
 	what := "remove " + t.Name
 	if !to.IsAbsent() {
 		if err := to.Decode(&version); err != nil {
-			return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "set the component %s: %w", t.Name, err)
+			return backends.Permanentf(t.Target.Name, "", "set the component %s: %w", t.Name, err)
 		}
 		what = "add " + t.Name + " " + version
 	}
@@ -152,7 +152,7 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	}
 	after, err := s.components(ctx, software(cluster))
 	if err == nil && after[t.Name] != version {
-		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it",
+		err = backends.Conflictf("", "look at the image of the cluster (Updates, Image); somebody else edits it",
 			"it was committed, but reads back as %q", after[t.Name])
 	}
 	return err
@@ -180,7 +180,7 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 		for _, e := range said.Errors {
 			list = append(list, e.Message)
 		}
-		return backends.Errorf(backends.KindRefused, "", "choose components that fit the base image and each other, then plan again",
+		return backends.Refusedf("", "choose components that fit the base image and each other, then plan again",
 			"the image would not be valid: %s", wire.Sentences(list))
 	}
 	progress.Report(50)
@@ -191,7 +191,7 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 		return fmt.Errorf("scan the hosts against the draft: %w", err)
 	}
 	if len(scan.Incompatible) > 0 {
-		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance",
+		return backends.Refusedf("", "see why at the cluster: Updates, Image, Check compliance",
 			"%d host(s) of the cluster are "+
 				"incompatible with the image", len(scan.Incompatible))
 	}
@@ -213,7 +213,7 @@ func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.R
 			if !needed {
 				continue
 			}
-			return backends.Errorf(backends.KindRefused, "", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then run "+
+			return backends.Refusedf("", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then run "+
 				"rdma-setup resume",
 				"%s edits the image; that draft stays as it is", d.Owner)
 		}
@@ -239,7 +239,7 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 		return ok && c.Name == name && c.Version == version
 	})
 	if i < 0 {
-		return backends.Errorf(backends.KindRefused, "",
+		return backends.Refusedf("",
 			"name its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
 			"no depot of vCenter has %s %s", name, version)
 	}
@@ -259,14 +259,14 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 	has, err = s.offered(ctx)
 	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {
 		if from != locations[i] {
-			return backends.Errorf(backends.KindRefused, "",
+			return backends.Refusedf("",
 				"let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then run rdma-setup resume",
 				"import %s, which vCenter was to fetch at %s: %w", locations[i], from, failed)
 		}
 		return fmt.Errorf("import %s: %w", locations[i], failed)
 	}
 	if err == nil && !slices.Contains(has[name], version) {
-		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did",
+		err = backends.Refusedf("", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did",
 			"%s does not hold %s %s; vCenter "+
 				"has versions %v of it", locations[i], name, version, has[name])
 	}

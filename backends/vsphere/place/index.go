@@ -200,7 +200,7 @@ func (x *Index) Find(t backends.Ref) (ref Ref, ok bool, err error) {
 			paths = append(paths, x.Path(r))
 		}
 		sort.Strings(paths)
-		return Ref{}, false, backends.Errorf(backends.KindRefused, t.Name, "use the inventory path instead of the name",
+		return Ref{}, false, backends.Refusedf(t.Name, "use the inventory path instead of the name",
 			"the name is ambiguous: %s", strings.Join(paths, ", "))
 	}
 	if strings.HasPrefix(t.Name, "/") {
@@ -215,7 +215,7 @@ func (x *Index) Find(t backends.Ref) (ref Ref, ok bool, err error) {
 }
 
 func noSuch(t backends.Ref) error {
-	return backends.Errorf(backends.KindRefused, t.Name, "list the names with: rdma-setup discover", "%s",
+	return backends.Refusedf(t.Name, "list the names with: rdma-setup discover", "%s",
 		fmt.Sprintf("there is no %s of that name in vCenter", word(t.Type)))
 }
 

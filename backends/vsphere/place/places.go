@@ -254,7 +254,7 @@ func (p *Places) Part(ctx context.Context, t backends.Ref, pick func(types.HostC
 	if found := pick(parts); found != nil {
 		return host, *found, nil
 	}
-	return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter",
+	return host, part, backends.Unreachablef(t.Name, "check the host's connection in vCenter",
 		"the host does not offer this now")
 }
 
@@ -293,13 +293,13 @@ func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	case len(refs) == 1:
 		return refs[0], nil
 	case len(refs) == 0:
-		return Ref{}, backends.Errorf(backends.KindRefused, name, "list the names with: rdma-setup discover",
+		return Ref{}, backends.Refusedf(name, "list the names with: rdma-setup discover",
 			"there is no such datacenter in vCenter")
 	case name == "":
-		return Ref{}, backends.Errorf(backends.KindRefused, "", "name one under hosts.datacenter", "there are %d datacenters in vCenter",
+		return Ref{}, backends.Refusedf("", "name one under hosts.datacenter", "there are %d datacenters in vCenter",
 			len(refs))
 	}
-	return Ref{}, backends.Errorf(backends.KindRefused, name, "use the inventory path instead of the name",
+	return Ref{}, backends.Refusedf(name, "use the inventory path instead of the name",
 		"the datacenter's name is ambiguous")
 }
 

@@ -86,7 +86,7 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		if a.To.IsAbsent() {
 			return nil
 		}
-		return backends.Errorf(backends.KindConflict, "", "", "the port group %s does not exist", a.Name)
+		return backends.Conflictf("", "", "the port group %s does not exist", a.Name)
 	}
 	old, is, exists := net.adapter(v.devices)
 	if a.To.IsAbsent() {
@@ -100,7 +100,7 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		return err
 	}
 	if want.Switch != "" && want.Switch != net.dvs {
-		return backends.Errorf(backends.KindRefused, "", "choose the port group by its inventory path", "the port group %s is on %s, not on %s",
+		return backends.Refusedf("", "choose the port group by its inventory path", "the port group %s is on %s, not on %s",
 			a.Name, net.dvs, want.Switch)
 	}
 	if exists && is.Type == want.Type {
@@ -150,7 +150,7 @@ func newAdapter(kind string) (types.BaseVirtualDevice, error) {
 	case "e1000":
 		return &types.VirtualE1000{}, nil
 	}
-	return nil, backends.Errorf(backends.KindPermanent, "", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be created", kind)
+	return nil, backends.Permanentf("", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be created", kind)
 }
 
 // complete sets the fields that an adapter's spec names.
@@ -208,6 +208,6 @@ func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (
 		}
 	}
 	slices.Sort(offered)
-	return nil, backends.Errorf(backends.KindPermanent, "", "enable VFs on it, or name one of: "+strings.Join(offered, ", "),
+	return nil, backends.Permanentf("", "enable VFs on it, or name one of: "+strings.Join(offered, ", "),
 		"the VM's host offers no VFs on %s", pf)
 }

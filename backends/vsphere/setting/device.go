@@ -102,7 +102,7 @@ func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.Virtu
 			return types.VirtualPCIPassthroughAllowedDevice{VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))}, nil
 		}
 	}
-	return out, backends.Errorf(backends.KindPermanent, "", "compare with: rdma-setup discover", "the VM's host has no PCI device %s", pci)
+	return out, backends.Permanentf("", "compare with: rdma-setup discover", "the VM's host has no PCI device %s", pci)
 }
 
 // device adds or removes one passed-through device.
@@ -128,7 +128,7 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	case backends.DynamicBacking:
 		dev.Backing, err = s.dynamic(ctx, v, a.Name, want)
 	default:
-		err = backends.Errorf(backends.KindPermanent, "", "use fixed or dynamic", "a device cannot have a backing %q", want.Backing)
+		err = backends.Permanentf("", "use fixed or dynamic", "a device cannot have a backing %q", want.Backing)
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *vmSetter) offered(ctx context.Context, v *vmView) (*types.ConfigTarget,
 	ctx = wire.On(ctx, s.places.Name(v.ref)+" (environmentBrowser)")
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err == nil && res.Returnval == nil {
-		err = backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
+		err = backends.Unreachablef("", "check the host's connection in vCenter", "the host of the VM offers no devices now")
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string,
 			continue
 		}
 		if is := survey.Hex(dev.VendorId) + ":" + survey.Hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
-			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state",
+			return nil, backends.Conflictf("", "run it again to plan from the current state",
 				"the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
 		}
 		return &types.VirtualPCIPassthroughDeviceBackingInfo{
@@ -176,7 +176,7 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string,
 	}
 	slices.Sort(offered)
 	return nil,
-		backends.Errorf(backends.KindPermanent, "",
+		backends.Permanentf("",
 			"enable its passthrough on the host (and reboot where the host asks for it); passed through are: "+strings.Join(offered, ", "),
 			"the VM's host does not pass %s through", pci)
 }
@@ -190,7 +190,7 @@ func twins(as []backends.Assignment) error {
 			continue
 		}
 		if other, ok := seen[a.To]; ok && other != a.Name {
-			return backends.Errorf(backends.KindRefused, "", "use fixed passthrough for several devices of the same model",
+			return backends.Refusedf("", "use fixed passthrough for several devices of the same model",
 				"%s and %s are the same model: as dynamic devices they cannot be told apart", other, a.Name)
 		}
 		seen[a.To] = a.Name
@@ -206,7 +206,7 @@ func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string,
 		return nil, err
 	}
 	if id := survey.Hex(int16(is.VendorId)) + ":" + survey.Hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
-		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s",
+		return nil, backends.Conflictf("", "run it again to plan from the current state", "the device at %s is %s, not %s:%s",
 			pci, id, want.Vendor, want.Device)
 	}
 	return &types.VirtualPCIPassthroughDynamicBackingInfo{AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{is}}, nil

@@ -159,7 +159,7 @@ func (s switchSetter) upgrade(ctx context.Context, v *switchView, to string, pro
 	from, err1 := version.NewVersion(v.spec.Version)
 	next, err2 := version.NewVersion(to)
 	if err1 != nil || err2 != nil || next.LessThan(from) {
-		return backends.Errorf(backends.KindPermanent, "", "keep the version, or create another switch",
+		return backends.Permanentf("", "keep the version, or create another switch",
 			"a distributed switch of version %s cannot be changed to %s", v.spec.Version, to)
 	}
 	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.PerformDvsProductSpecOperation_Task, &types.PerformDvsProductSpecOperation_Task{
@@ -188,7 +188,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 			return err
 		}
 		if !(&backends.Switch{Note: v.note}).Ours() {
-			return backends.Errorf(backends.KindRefused, t.Target.Name, "remove it in vCenter if that is what you want",
+			return backends.Refusedf(t.Target.Name, "remove it in vCenter if that is what you want",
 				"the distributed switch was not created by rdma-setup and is not removed")
 		}
 		return s.destroy(ctx, v.ref, progress)

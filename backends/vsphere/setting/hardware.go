@@ -59,7 +59,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		case err != nil || is == want:
 			return err
 		case is > want:
-			return backends.Errorf(backends.KindPermanent, "", "a newer hardware version is kept", "it is vmx-%d already and cannot be lowered", is)
+			return backends.Permanentf("", "a newer hardware version is kept", "it is vmx-%d already and cannot be lowered", is)
 		case power != types.VirtualMachinePowerStatePoweredOff:
 			return errNotOff(power)
 		}
@@ -70,7 +70,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 }
 
 func errNotOff(power types.VirtualMachinePowerState) error {
-	return backends.Errorf(backends.KindPermanent, "", "shut the VM down first", "the VM is %s, and its devices change only while it is off",
+	return backends.Permanentf("", "shut the VM down first", "the VM is %s, and its devices change only while it is off",
 		words(power))
 }
 

@@ -37,7 +37,7 @@ func (s optionSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 			return backends.ValueOf(kv.Value), nil
 		}
 	}
-	return backends.Absent, backends.Errorf(backends.KindPermanent, t.Target.Name, "", "the host has no advanced setting %s", t.Name)
+	return backends.Absent, backends.Permanentf(t.Target.Name, "", "the host has no advanced setting %s", t.Name)
 }
 
 // Parent is the same for all hosts.
@@ -107,7 +107,7 @@ func optionValue(to backends.Value, target, what string) (any, error) {
 	if json.Unmarshal(raw, &b) == nil {
 		return b, nil
 	}
-	return nil, backends.Errorf(backends.KindPermanent, target, "", "%s: %s is neither text nor a number", what, to)
+	return nil, backends.Permanentf(target, "", "%s: %s is neither text nor a number", what, to)
 }
 
 // firewallSetter enables and disables firewall rulesets of hosts.
@@ -147,7 +147,7 @@ func (s firewallSetter) ruleset(ctx context.Context, system place.Ref, key strin
 			}
 		}
 	}
-	return nil, backends.Errorf(backends.KindPermanent, "", "", "the host has no firewall ruleset %s", key)
+	return nil, backends.Permanentf("", "", "the host has no firewall ruleset %s", key)
 }
 
 const rulesets = "firewallInfo.ruleset"
@@ -203,7 +203,7 @@ func (s firewallSetter) controllable(ctx context.Context, err error, system plac
 		return err
 	}
 	if set, rerr := s.ruleset(ctx, system, key); rerr == nil && set.UserControllable != nil && !*set.UserControllable {
-		return backends.Errorf(backends.KindPermanent, "", "enable the service that owns the ruleset; ESXi opens it then",
+		return backends.Permanentf("", "enable the service that owns the ruleset; ESXi opens it then",
 			"ESXi controls this ruleset itself: %w", err)
 	}
 	return err

@@ -74,10 +74,10 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 		case len(pending) == 0:
 			return errs
 		case v == nil:
-			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state",
+			return all(backends.Conflictf("", "run it again to plan from the current state",
 				"the distributed switch %s does not exist", dvs))
 		case try > wire.Tries:
-			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter",
+			return all(backends.Conflictf("", "look at the events of "+dvs+" in vCenter",
 				"it was accepted, but reads back differently"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
@@ -199,7 +199,7 @@ func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backen
 		case missing == "":
 			return backends.ValueOf(want), nil
 		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that just came back may not have reported all of its pNICs
-			return to, backends.Errorf(backends.KindPermanent, t.Target.Name,
+			return to, backends.Permanentf(t.Target.Name,
 				"Look at the host's console and at the settings of the card's firmware; then run rdma-setup resume.",
 				"the PCI function %s is still no pNIC after the reboot", missing)
 		}

@@ -117,7 +117,7 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 			return err
 		}
 		if dvs == nil {
-			return backends.Errorf(backends.KindConflict, name, "", "its distributed switch %s does not exist", want.Switch)
+			return backends.Conflictf(name, "", "its distributed switch %s does not exist", want.Switch)
 		}
 		v, err := s.view(ctx, t.Target)
 		if err != nil {
@@ -127,7 +127,7 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 			return s.create(ctx, t.Target, dvs, want, progress)
 		}
 		if v.spec.Switch != want.Switch {
-			return backends.Errorf(backends.KindRefused, name, "choose another name for the port group", "a port group of that name exists on %s",
+			return backends.Refusedf(name, "choose another name for the port group", "a port group of that name exists on %s",
 				v.spec.Switch)
 		}
 		return s.change(ctx, v, dvs, want, progress)
@@ -183,7 +183,7 @@ func portSetting(is *backends.PortGroupSpec, dvs *switchView, want backends.Port
 	port, differs := &types.VMwareDVSPortSetting{}, false
 	if is == nil || is.VLAN != want.VLAN {
 		if want.VLAN == trunk {
-			return nil, backends.Errorf(backends.KindPermanent, "", "set the trunk in vCenter", "a VLAN trunk is not set by rdma-setup")
+			return nil, backends.Permanentf("", "set the trunk in vCenter", "a VLAN trunk is not set by rdma-setup")
 		}
 		port.Vlan = &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: int32(want.VLAN)}
 		differs = true
@@ -193,7 +193,7 @@ func portSetting(is *backends.PortGroupSpec, dvs *switchView, want backends.Port
 		for _, u := range active {
 			name, standby := strings.CutSuffix(u, standbyMark)
 			if !slices.Contains(dvs.uplinks, name) {
-				return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(dvs.uplinks, ", "),
+				return nil, backends.Permanentf("", "name one of: "+strings.Join(dvs.uplinks, ", "),
 					"the distributed switch %s has no uplink %q", want.Switch, name)
 			}
 			if standby {

@@ -88,7 +88,7 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 		return "", wire.Explain(err, vm, what)
 	}
 	if !ok {
-		return "", backends.Errorf(backends.KindRefused, vm, "", "%s: there is no such port group", what)
+		return "", backends.Refusedf(vm, "", "%s: there is no such port group", what)
 	}
 	o, err := s.site.conn.One(ctx, ref, "config.hardware.device")
 	if err != nil {
@@ -96,11 +96,11 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	}
 	dev, _, ok := net.adapter(wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice)
 	if !ok {
-		return "", backends.Errorf(backends.KindRefused, vm, "apply the plan first", "%s: the VM has no adapter there", what)
+		return "", backends.Refusedf(vm, "apply the plan first", "%s: the VM has no adapter there", what)
 	}
 	a, _, _ := survey.AdapterOf(dev)
 	if a.MAC == "" {
-		return "", backends.Errorf(backends.KindTransient, vm, "power the VM on once", "%s: vCenter has not given it one yet", what)
+		return "", backends.Transientf(vm, "power the VM on once", "%s: vCenter has not given it one yet", what)
 	}
 	return a.MAC, nil
 }

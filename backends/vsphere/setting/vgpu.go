@@ -40,7 +40,7 @@ func vgpus(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	have := v.vgpus(a.Name)
 	alone := slices.DeleteFunc(slices.Clone(have), func(d types.BaseVirtualDevice) bool { return d.GetVirtualDevice().DeviceGroupInfo != nil })
 	if over := len(have) - want; over > len(alone) {
-		return backends.Errorf(backends.KindRefused, "", "remove the group in the vSphere Client: VM, Edit Settings",
+		return backends.Refusedf("", "remove the group in the vSphere Client: VM, Edit Settings",
 			"vGPUs %s are in a vendor device group, whose devices are removed together only", a.Name)
 	} else if over > 0 {
 		for _, d := range slices.Backward(alone[len(alone)-over:]) {
@@ -97,7 +97,7 @@ func (s *vmSetter) deviceGroup(ctx context.Context, spec *types.VirtualMachineCo
 	for i, c := range parts {
 		template, is := c.Device.(*types.VirtualPCIPassthrough)
 		if !is {
-			return backends.Errorf(backends.KindRefused, "", "add the group in the vSphere Client: VM, Edit Settings, Add New Device, PCI Device",
+			return backends.Refusedf("", "add the group in the vSphere Client: VM, Edit Settings, Add New Device, PCI Device",
 				"the group holds %s, which is neither a vGPU nor a device that is passed through", c.DeviceName)
 		}
 		dev := &types.VirtualPCIPassthrough{}
@@ -132,6 +132,6 @@ func (s *vmSetter) groupOf(ctx context.Context, host place.Ref,
 		listed = append(listed, g.DeviceGroupName)
 	}
 	slices.Sort(listed)
-	return nil, backends.Errorf(backends.KindPermanent, "", "name one of: "+strings.Join(listed, ", "),
+	return nil, backends.Permanentf("", "name one of: "+strings.Join(listed, ", "),
 		"the VM's host lists no vendor device group %s with devices", name)
 }

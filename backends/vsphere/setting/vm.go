@@ -232,7 +232,7 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 		case v.power != types.VirtualMachinePowerStatePoweredOff:
 			return all(errNotOff(v.power))
 		case try > wire.Tries:
-			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter",
+			return all(backends.Conflictf("", "look at the VM's events in vCenter",
 				"it was accepted, but reads back differently"))
 		}
 		if err = s.reconfigure(ctx, v, spec, progress); err == nil {

@@ -72,7 +72,7 @@ func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 			_, err = methods.RemoveVirtualNic(ctx, s.conn.VIM(), &types.RemoveVirtualNic{This: system, Device: k.Device})
 			return err
 		case k != nil:
-			return backends.Errorf(backends.KindConflict, "", "choose another address, or remove "+k.Device, "%s has this address and is %s",
+			return backends.Conflictf("", "choose another address, or remove "+k.Device, "%s has this address and is %s",
 				k.Device, is)
 		}
 		return s.add(ctx, system, t, to)
@@ -85,7 +85,7 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 		return err
 	}
 	if ip, err := netip.ParseAddr(t.Name); err != nil || !ip.Is4() || want.PrefixLen < 1 || want.PrefixLen > 32 {
-		return backends.Errorf(backends.KindPermanent, "", "", "%s/%d is not an IPv4 address", t.Name, want.PrefixLen)
+		return backends.Permanentf("", "", "%s/%d is not an IPv4 address", t.Name, want.PrefixLen)
 	}
 	group, err := s.places.One(ctx, backends.PortGroupRef(want.PortGroup), "config.distributedVirtualSwitch")
 	if err != nil {

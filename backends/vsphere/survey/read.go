@@ -41,7 +41,7 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope,
 	}
 	if err := rd.limit(scope); err != nil {
 		if vc.NoHosts != "" {
-			return nil, nil, backends.Errorf(backends.KindRefused, "", backends.HintNoHosts, "no host was found: %s", vc.NoHosts)
+			return nil, nil, backends.Refusedf("", backends.HintNoHosts, "no host was found: %s", vc.NoHosts)
 		}
 		return nil, nil, err
 	}
@@ -139,7 +139,7 @@ func (rd *reading) take(o wire.Object) {
 func (rd *reading) limit(scope backends.Scope) error {
 	x := rd.index
 	if scope.Datacenter != "" && len(x.Datacenters(scope.Datacenter)) == 0 {
-		return backends.Errorf(backends.KindRefused, scope.Datacenter, rd.instead(backends.TypeDatacenter),
+		return backends.Refusedf(scope.Datacenter, rd.instead(backends.TypeDatacenter),
 			"there is no datacenter of that name in vCenter")
 	}
 	inside := func(ref place.Ref) bool {
@@ -163,7 +163,7 @@ func (rd *reading) limit(scope backends.Scope) error {
 		return named(c)
 	}
 	if scope.Cluster != "" && !slices.ContainsFunc(x.All(backends.TypeCluster), func(c place.Ref) bool { return inside(c) && named(c) }) {
-		return backends.Errorf(backends.KindRefused, scope.Cluster, rd.instead(backends.TypeCluster), "there is no cluster of that name")
+		return backends.Refusedf(scope.Cluster, rd.instead(backends.TypeCluster), "there is no cluster of that name")
 	}
 	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
 	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !near(v) || !cluster(v.host) })

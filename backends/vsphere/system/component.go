@@ -48,7 +48,7 @@ func (s *System) offers(ctx context.Context, host, file string) ([]backends.Comp
 		args = []string{"software", "sources", "vib", "list", "-d", file}
 	}
 	if !path.IsAbs(file) {
-		return nil, backends.Errorf(backends.KindRefused, host, "write it as ESXi sees it: /vmfs/volumes/DATASTORE/FILE",
+		return nil, backends.Refusedf(host, "write it as ESXi sees it: /vmfs/volumes/DATASTORE/FILE",
 			"%s is not an absolute path", file)
 	}
 	rows, err := s.cli.Run(ctx, host, args...)
@@ -101,7 +101,7 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 		return err
 	}
 	if to.IsAbsent() {
-		return backends.Errorf(backends.KindRefused, host, "remove it by hand: esxcli software vib remove -n "+t.Name,
+		return backends.Refusedf(host, "remove it by hand: esxcli software vib remove -n "+t.Name,
 			"installed components are not removed by this program")
 	}
 	version, err := backends.Decoded[string](to, host, what)
@@ -147,7 +147,7 @@ func (s componentSetter) depot(ctx context.Context, host, name, version string) 
 	if len(seen) > 0 {
 		hint += "; those named hold " + strings.Join(seen, ", ")
 	}
-	return "", backends.Errorf(backends.KindRefused, "", hint, "no file that was named holds it")
+	return "", backends.Refusedf("", hint, "no file that was named holds it")
 }
 
 func kindOf(err error) backends.ErrorKind {

@@ -29,7 +29,7 @@ func (s graphicsSetter) config(ctx context.Context, t backends.Setting) (manager
 	}
 	c, is := wire.Prop[types.HostGraphicsConfig](o, path)
 	if !is {
-		return manager, c, backends.Errorf(backends.KindPermanent, "", "", "the host has no graphics configuration")
+		return manager, c, backends.Permanentf("", "", "the host has no graphics configuration")
 	}
 	return manager, c, nil
 }
@@ -101,7 +101,7 @@ func (s activeGraphicsSetter) Set(ctx context.Context, t backends.Setting, to ba
 	if err != nil || is == to {
 		return err
 	}
-	return backends.Errorf(backends.KindPermanent, t.Target.Name,
+	return backends.Permanentf(t.Target.Name,
 		"see that the NVIDIA vGPU Manager runs (nvidia-smi and nvidia-smi vgpu -s in the ESXi shell), then run rdma-setup resume",
 		"serve vGPUs: the graphics type is set, but no GPU has the active type Shared Direct after the boot")
 }

@@ -60,7 +60,7 @@ func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	}
 	line, err := parameterString(want, m.Known)
 	if err != nil {
-		return backends.Errorf(backends.KindRefused, host, backends.HintOf(err), "%s: %w", what, err)
+		return backends.Refusedf(host, backends.HintOf(err), "%s: %w", what, err)
 	}
 	return wire.Set(ctx, host, what, to, progress, wire.Reading(ctx, s.Read, t, to), func() error {
 		_, err := s.cli.Run(ctx, host, "system", "module", "parameters", "set", "-m", t.Name, "-p", line)
@@ -75,10 +75,10 @@ func parameterString(want map[string]string, known []string) (string, error) {
 		value := want[name]
 		switch {
 		case !slices.Contains(known, name):
-			return "", backends.Errorf(backends.KindRefused, "", "this version of the driver takes: "+strings.Join(known, ", "),
+			return "", backends.Refusedf("", "this version of the driver takes: "+strings.Join(known, ", "),
 				"the module has no parameter %s", name)
 		case value == "" || strings.ContainsFunc(value, unfit):
-			return "", backends.Errorf(backends.KindRefused, "", "", "%q cannot be the value of %s", value, name)
+			return "", backends.Refusedf("", "", "%q cannot be the value of %s", value, name)
 		}
 		words = append(words, name+"="+value)
 	}
@@ -108,7 +108,7 @@ func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	}
 	name := wire.Value[string](o, currentPolicy)
 	if name == "" {
-		return backends.Absent, backends.Errorf(backends.KindUnreachable, t.Target.Name, "check the host's connection in vCenter",
+		return backends.Absent, backends.Unreachablef(t.Target.Name, "check the host's connection in vCenter",
 			"%s: the host does not report it", what)
 	}
 	return backends.ValueOf(name), nil
@@ -154,11 +154,11 @@ func (s powerSetter) key(ctx context.Context, host place.Ref, policy string) (in
 	}
 	if len(offered) == 0 {
 		return 0,
-			backends.Errorf(backends.KindPermanent, "",
+			backends.Permanentf("",
 				"set the system profile in the BIOS to one that leaves power to the operating system (Performance Per Watt (OS), OS Control)",
 				"the BIOS keeps control of the power states; ESXi has no policy to choose")
 	}
-	return 0, backends.Errorf(backends.KindPermanent, "", "choose one of: "+strings.Join(offered, ", "), "the host has no power policy %q",
+	return 0, backends.Permanentf("", "choose one of: "+strings.Join(offered, ", "), "the host has no power policy %q",
 		policy)
 }
 

@@ -28,7 +28,7 @@ func (s passthru) info(ctx context.Context, t backends.Setting, what string) (ty
 			return p, nil
 		}
 	}
-	return nil, backends.Errorf(backends.KindPermanent, t.Target.Name, "compare with: rdma-setup discover",
+	return nil, backends.Permanentf(t.Target.Name, "compare with: rdma-setup discover",
 		"%s: the host has no PCI device %s", what, t.Name)
 }
 
@@ -122,7 +122,7 @@ func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value
 		return nil
 	}
 	refuse := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindRefused, t.Target.Name, hint, "%s: %s", what, fmt.Sprintf(format, args...))
+		return backends.Refusedf(t.Target.Name, hint, "%s: %s", what, fmt.Sprintf(format, args...))
 	}
 	pf, can := info.(*types.HostSriovInfo)
 	switch {
@@ -174,7 +174,7 @@ func (s passthroughSetter) Set(ctx context.Context, t backends.Setting, to backe
 	case now.PassthruEnabled == on:
 		return nil
 	case on && !now.PassthruCapable:
-		return backends.Errorf(backends.KindRefused, t.Target.Name, "switch VT-d or the AMD IOMMU on in the BIOS",
+		return backends.Refusedf(t.Target.Name, "switch VT-d or the AMD IOMMU on in the BIOS",
 			"%s: the device cannot be passed through", what)
 	}
 	return s.update(ctx, t, what, to, progress, &types.HostPciPassthruConfig{Id: now.Id, PassthruEnabled: on}, enabled)
@@ -206,7 +206,7 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 			"ilorest set Sriov=Enabled --selector=Bios.; " +
 			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then run rdma-setup resume"
 	}
-	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n,
+	return backends.Permanentf(t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n,
 		want, most)
 }
 
@@ -243,7 +243,7 @@ func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if err != nil || is == to {
 		return err
 	}
-	return backends.Errorf(backends.KindPermanent, t.Target.Name,
+	return backends.Permanentf(t.Target.Name,
 		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE "+
 			"a00121002), switch "+
 			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed "+

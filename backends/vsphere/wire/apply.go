@@ -77,7 +77,7 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 			return nil
 		}
 		if try == Tries || !Pause(ctx, try) {
-			return backends.Errorf(backends.KindConflict, target, "another user or program sets it back; check the object's events in vCenter",
+			return backends.Conflictf(target, "another user or program sets it back; check the object's events in vCenter",
 				"%s: it was accepted, but reads back as %s, not %s", what, got, to)
 		}
 	}
@@ -224,7 +224,7 @@ type Config struct {
 
 func (c *Config) endpoint() (*url.URL, error) {
 	if strings.TrimSpace(c.URL) == "" {
-		return nil, backends.Errorf(backends.KindUsage, "", "give --url or set RDMA_SETUP_URL", "no vCenter address given")
+		return nil, backends.Usagef("", "give --url or set RDMA_SETUP_URL", "no vCenter address given")
 	}
 	u, err := backends.VCenterAddress(c.URL)
 	if err != nil {

@@ -135,10 +135,10 @@ func (c *Conn) greet(ctx context.Context) error {
 	if unknown, is := errors.AsType[*UntrustedError](err); is && c.cfg.Confirm != nil {
 		yes, cerr := c.cfg.Confirm(ctx, c.host, unknown.SHA256)
 		if cerr != nil {
-			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "", "ask about the certificate: %w", cerr)
+			return backends.Authf("vCenter "+c.host, "", "ask about the certificate: %w", cerr)
 		}
 		if !yes {
-			return backends.Errorf(backends.KindAuth, "vCenter "+c.host,
+			return backends.Authf("vCenter "+c.host,
 				"compare the fingerprint with the one that the vCenter's administrator knows",
 				"the certificate with SHA-256 %s was not accepted", unknown.SHA256)
 		}
@@ -152,11 +152,11 @@ func (c *Conn) greet(ctx context.Context) error {
 		return c.explainConnect(ctx, err)
 	}
 	if content.About.ApiType != "VirtualCenter" {
-		return backends.Errorf(backends.KindUnreachable, c.host, "use the address of the vCenter that manages this host",
+		return backends.Unreachablef(c.host, "use the address of the vCenter that manages this host",
 			"this is not a vCenter but %s", content.About.FullName)
 	}
 	if content.SessionManager == nil || content.ViewManager == nil || content.PropertyCollector.Value == "" {
-		return backends.Errorf(backends.KindUnreachable, c.host, "use the address of a vCenter, such as https://vcenter.example/sdk",
+		return backends.Unreachablef(c.host, "use the address of a vCenter, such as https://vcenter.example/sdk",
 			"no vCenter answers there")
 	}
 	c.soap.Version = speak(content.About.ApiVersion)
@@ -190,7 +190,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 			return err
 		}
 		if err != nil {
-			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file",
+			return backends.Authf("vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file",
 				"ask for the password: %w", err)
 		}
 	}

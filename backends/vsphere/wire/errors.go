@@ -241,20 +241,20 @@ func (c *Conn) explainLogin(ctx context.Context, err error) error {
 	switch f := FaultOf(err).(type) {
 	case *types.InvalidLogin:
 		if strings.Contains(strings.ToLower(err.Error()), "locked") {
-			return backends.Errorf(backends.KindAuth, at,
+			return backends.Authf(at,
 				"wait for the lockout to end (5 minutes by default) or have the account unlocked in vCenter Single Sign-On",
 				"log in as %s: the account is locked", c.cfg.Username)
 		}
-		return backends.Errorf(backends.KindAuth, at,
+		return backends.Authf(at,
 			"check user name (user@vsphere.local) and password; vCenter locks the account after a few failures and then returns the same error",
 			"log in as %s: user name or password is wrong", c.cfg.Username)
 	case *types.NoPermission:
-		return backends.Errorf(backends.KindAuth, at, "give the account a role on the vCenter object; print it with: rdma-setup generate role",
+		return backends.Authf(at, "give the account a role on the vCenter object; print it with: rdma-setup generate role",
 			"log in as %s: the account has no permission in this vCenter", c.cfg.Username)
 	case nil:
 		return c.explainConnect(ctx, err)
 	default:
-		return backends.Errorf(backends.KindAuth, at, "", "log in as %s: %s", c.cfg.Username, fmt.Sprint(Text(err), faultDetail(f)))
+		return backends.Authf(at, "", "log in as %s: %s", c.cfg.Username, fmt.Sprint(Text(err), faultDetail(f)))
 	}
 }
 

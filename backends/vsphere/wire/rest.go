@@ -240,7 +240,7 @@ var errEndless = errors.New("it took too long")
 // unended explains why the wait for a task ended. The task continues in vCenter.
 func unended(ctx context.Context, id string, limit time.Duration) error {
 	if context.Cause(ctx) == errEndless {
-		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; run rdma-setup resume when it has ended",
+		return backends.Unreachablef("", "see the task in vCenter; run rdma-setup resume when it has ended",
 			"its task %s is still running in vCenter after %s", id, limit)
 	}
 	return fmt.Errorf("its task %s is still running in vCenter: %w", id, context.Cause(ctx))
@@ -251,7 +251,7 @@ func unended(ctx context.Context, id string, limit time.Duration) error {
 func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
 	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
 	if !ok {
-		return "", backends.Errorf(backends.KindPermanent, path, "", "that is not a path of a datastore")
+		return "", backends.Permanentf(path, "", "that is not a path of a datastore")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.limitOf("Download"), errSilence)
 	defer cancel()

@@ -52,7 +52,7 @@ func newTrust(c Config, host string) (*trust, error) {
 		pin := normalPin(c.Thumbprint)
 		if b, err := hex.DecodeString(pin); err != nil || len(b) != sha256.Size {
 			return nil,
-				backends.Errorf(backends.KindUsage, "", "read it with: openssl s_client -connect HOST:443 | openssl x509 -noout -fingerprint -sha256",
+				backends.Usagef("", "read it with: openssl s_client -connect HOST:443 | openssl x509 -noout -fingerprint -sha256",
 					"the thumbprint is not a SHA-256 fingerprint (64 hexadecimal digits)")
 		}
 		t.pin = pin
@@ -63,10 +63,10 @@ func newTrust(c Config, host string) (*trust, error) {
 	for _, name := range c.CAFiles {
 		pem, err := backends.InputCA.ReadFile(name)
 		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", "check GOVC_TLS_CA_CERTS", "read the CA file: %w", err)
+			return nil, backends.Usagef("", "check GOVC_TLS_CA_CERTS", "read the CA file: %w", err)
 		}
 		if !t.roots.AppendCertsFromPEM(pem) {
-			return nil, backends.Errorf(backends.KindUsage, "", "check GOVC_TLS_CA_CERTS", "the CA file %s holds no PEM certificate", name)
+			return nil, backends.Usagef("", "check GOVC_TLS_CA_CERTS", "the CA file %s holds no PEM certificate", name)
 		}
 	}
 	return t, nil

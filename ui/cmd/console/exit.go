@@ -56,7 +56,7 @@ func Exit(code int) error {
 
 // Usage returns an error of the command line itself.
 func Usage(hint, format string, args ...any) error {
-	return backends.Errorf(backends.KindUsage, "", hint, format, args...)
+	return backends.Usagef("", hint, format, args...)
 }
 
 // Meant is the hint about an unknown word: the nearest of the known ones in the format, else another hint.

@@ -137,7 +137,7 @@ func NotWritable(path string, err error) error {
 	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
 		err = at.Err
 	}
-	return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
+	return backends.Permanentf("", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 }
 
 // Page prints the output of render. If it is longer than the terminal and $PAGER names a program, that program shows it.

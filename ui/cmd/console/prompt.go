@@ -21,7 +21,7 @@ import (
 )
 
 // ErrInterrupted is the error of a prompt that was answered with Ctrl-C, or during which the program was told to end.
-var ErrInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+var ErrInterrupted = backends.Interruptedf("", "", "interrupted at a prompt")
 
 // Prompts makes the prompts of e end the program: after Ctrl-C at one of them cancel is called, no further prompt is shown, and
 // interrupted reports it.

@@ -124,7 +124,7 @@ func (s *Secret) Read(ctx context.Context, e *Env) error {
 		return nil
 	}
 	if err == nil && text == "" {
-		err = backends.Errorf(backends.KindAuth, "", "The password must be on the first line.", "%s: the first line is empty", s.source)
+		err = backends.Authf("", "The password must be on the first line.", "%s: the first line is empty", s.source)
 	}
 	*s = Secret{Text: text, source: s.source, err: err}
 	return err

@@ -48,7 +48,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 		t.file, err = os.OpenFile(set.Trace, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	}
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the trace %s cannot be written: %w",
+		return nil, backends.Permanentf("", "name a file in a writable directory", "the trace %s cannot be written: %w",
 			set.Trace, err)
 	}
 	t.records = jsonTo(t.file)

@@ -110,7 +110,7 @@ func checkStatic(n *netconf.Static) error {
 func printNetworkFile(e *console.Env, k networkFile, vm string, n netconf.Static, from ...string) error {
 	file, ok := netconf.FileFor(k.system, n)
 	if !ok {
-		return backends.Errorf(backends.KindPermanent, vm, "", "no file for %s", k.system)
+		return backends.Permanentf(vm, "", "no file for %s", k.system)
 	}
 	where := file.Path
 	if vm != "" {
@@ -159,7 +159,7 @@ func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, 
 // guestStatics combines the addresses in the answers with the adapters in vCenter and the interfaces in the guest.
 func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]netconf.Static, error) {
 	refuse := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindRefused, v.Name, hint, format, args...)
+		return backends.Refusedf(v.Name, hint, format, args...)
 	}
 	vm := inv.VM(v.Name)
 	if vm == nil {

@@ -162,7 +162,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
-		return backends.Errorf(backends.KindRefused, "", "", "no pNIC receives LLDP or CDP from a switch named %s", f.name)
+		return backends.Refusedf("", "", "no pNIC receives LLDP or CDP from a switch named %s", f.name)
 	}
 	missing := silent
 	var texts []string
@@ -180,7 +180,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 		return err
 	}
 	if len(missing) > 0 {
-		return backends.Errorf(backends.KindRefused, "", "use --ports, or enable LLDP on the switch and listening on the DVS of the pNIC",
+		return backends.Refusedf("", "use --ports, or enable LLDP on the switch and listening on the DVS of the pNIC",
 			"the configuration is not complete; missing: %s", strings.Join(missing, ", "))
 	}
 	return nil
@@ -249,7 +249,7 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers,
 			}
 			name, err := switches.Name(system, n.Port)
 			if err != nil {
-				return nil, nil, backends.Errorf(backends.KindRefused, host, "use the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v",
+				return nil, nil, backends.Refusedf(host, "use the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v",
 					device, n.Switch, err)
 			}
 			ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})

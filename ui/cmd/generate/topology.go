@@ -41,7 +41,7 @@ kind are matched in their order. The speed of links is not read: name it where i
 			}
 			text, err := t.XML(origin(e, "nccl-topo", sources(s, "the PCI tree of the host", "the PCI addresses in the guest "+vm)...))
 			if err != nil {
-				return backends.Errorf(backends.KindRefused, vm, "see: rdma-setup generate nccl-topo --help", "%v", err)
+				return backends.Refusedf(vm, "see: rdma-setup generate nccl-topo --help", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err
@@ -64,7 +64,7 @@ func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice,
 	}
 	g, h := inv.Guest(v.Name), inv.Host(v.Host)
 	refuse := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindRefused, v.Name, hint, format, args...)
+		return backends.Refusedf(v.Name, hint, format, args...)
 	}
 	switch {
 	case h == nil:

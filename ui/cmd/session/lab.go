@@ -62,12 +62,12 @@ func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab,
 		lab.owner = owner
 		return lab, nil
 	}
-	return nil, backends.Errorf(backends.KindRefused, "", "stop one of them, or set another --state-dir for this command",
+	return nil, backends.Refusedf("", "stop one of them, or set another --state-dir for this command",
 		"%d commands already have a private lab here", maxLabs)
 }
 
 func noLabDir(err error) error {
-	return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+	return backends.Permanentf("", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 }
 
 // joinLab uses the lab that a state file names, or starts one for it.
@@ -90,7 +90,7 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 			return nil, noLabDir(err)
 		case first:
 		case e.Now().After(end):
-			return nil, backends.Errorf(backends.KindRefused, "", "stop that command, or set another --state-dir for this one",
+			return nil, backends.Refusedf("", "stop that command, or set another --state-dir for this one",
 				"another command still uses a lab that has ended")
 		case backends.Sleep(ctx, 50*time.Millisecond):
 			continue // another command is starting one
@@ -118,7 +118,7 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 	}
 	dir, err := os.MkdirTemp(set.StateDir, "lab-")
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+		return backends.Permanentf("", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 	}
 	self, err := e.Executable()
 	if err != nil {

@@ -129,7 +129,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 		}
 	}
 	if len(plans) == 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "an incast needs VMs with RDMA on three host ports, a bisection on four",
+		return nil, backends.Refusedf("", "an incast needs VMs with RDMA on three host ports, a bisection on four",
 			"there are too few VMs to load the fabric")
 	}
 	if yes, err := l.Agree(plans); !yes || err != nil {
@@ -163,7 +163,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 func (l Loading) stopped(a *answers.Answers) error {
 	select {
 	case <-l.Stop:
-		return backends.Errorf(backends.KindInterrupted, "",
+		return backends.Interruptedf("",
 			"Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.", "stopped before the fabric was loaded")
 	default:
 		return nil
@@ -396,7 +396,7 @@ func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context,
 		}
 		sum, ok := packets(rows)
 		if !ok {
-			return 0, backends.Errorf(backends.KindPermanent, host, "", "the RDMA counters of %s show no packets", port)
+			return 0, backends.Permanentf(host, "", "the RDMA counters of %s show no packets", port)
 		}
 		return sum, nil
 	}
@@ -418,7 +418,7 @@ func (s *Session) rdmaStats(ctx context.Context, inv *backends.Inventory, host, 
 			return s.VC.Esxcli(ctx, host, "rdma", "device", "stats", "get", "-d", n.RDMADevice)
 		}
 	}
-	return nil, backends.Errorf(backends.KindPermanent, host, "", "no RDMA device behind %s", port)
+	return nil, backends.Permanentf(host, "", "no RDMA device behind %s", port)
 }
 
 // packets adds up the packet counters of an RDMA device; ok is false if there are none.

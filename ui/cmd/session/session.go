@@ -206,7 +206,7 @@ func (s *Session) password() func(context.Context) (string, error) {
 			return s.Env.Secret("password of " + set.Username)
 		}
 		return "",
-			backends.Errorf(backends.KindAuth, "",
+			backends.Authf("",
 				"set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file, --password-stdin or --password-command",
 				"no password for %s is known, and there is no terminal for a prompt", s.Set.Username)
 	})

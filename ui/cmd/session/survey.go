@@ -283,7 +283,7 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	}
 	for i := range facts {
 		g.Go(func() error {
-			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, backends.Errorf(backends.KindUnreachable, "",
+			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, backends.Unreachablef("",
 				"find out what keeps the guest busy, or raise --guest-timeout", "reading it took longer than %s", s.Set.GuestTimeout))
 			defer cancel()
 			ctx, over := s.Waiting(ctx, "read the guest", facts[i].VM, s.Set.GuestTimeout)

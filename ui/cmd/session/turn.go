@@ -45,7 +45,7 @@ func (s *Session) turn(ctx context.Context, progress func(perftest.Progress)) (d
 		if lease != nil {
 			s.endTurn(lease)
 		}
-		return nil, backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
+		return nil, backends.Interruptedf("", "", "interrupted before anything was measured")
 	case err != nil:
 		s.remark("other runs of rdma-setup were not kept from measuring at the same time: " + err.Error())
 		return func() {}, nil

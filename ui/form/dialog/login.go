@@ -83,7 +83,7 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 		return askErr
 	}
 	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, unknown.Host,
+		return backends.Authf(unknown.Host,
 			"compare the fingerprint with the one that the vCenter administrator gives you", "the certificate is not trusted")
 	}
 	l.Thumbprint = unknown.SHA256

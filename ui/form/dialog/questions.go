@@ -93,13 +93,13 @@ func (q *questions) read(in *bufio.Reader) {
 
 // errEnd is an input that ended early: no default may be used as an answer then.
 func errEnd() error {
-	return backends.Errorf(backends.KindUsage, "",
+	return backends.Usagef("",
 		"answer every question, or replay saved answers with: rdma-setup apply -f answers.yaml --yes",
 		"the input ended before all questions were answered: nothing was changed")
 }
 
 func errStopped() error {
-	return backends.Errorf(backends.KindInterrupted, "", "", "stopped: nothing was changed")
+	return backends.Interruptedf("", "", "stopped: nothing was changed")
 }
 
 func (q *questions) say(format string, args ...any) { _ = plain.Printf(q.out, format+"\n", args...) }
@@ -284,7 +284,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	if n := checks.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again",
+		return nil, nil, backends.Refusedf("", "fix the problems named above and start again",
 			"%s failed: nothing was changed", plain.Counted(n, "check"))
 	}
 	return p, found, nil

@@ -84,7 +84,7 @@ func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]str
 	for _, name := range a.Hosts.Names {
 		for i, r := range a.AllRails() {
 			if ports[i][name] == "" {
-				return nil, backends.Errorf(backends.KindUsage, name, "choose one first", "it has no pNIC%s yet", a.RailLabel(r.Name))
+				return nil, backends.Usagef(name, "choose one first", "it has no pNIC%s yet", a.RailLabel(r.Name))
 			}
 		}
 		if h := inv.Host(name); h != nil {
@@ -96,7 +96,7 @@ func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]str
 			}
 		}
 		if picks[name] == "" {
-			return nil, backends.Errorf(backends.KindUsage, name, "a rail needs a pNIC on each host; in the answers file a rail can be optional",
+			return nil, backends.Usagef(name, "a rail needs a pNIC on each host; in the answers file a rail can be optional",
 				"it has no other pNIC that can be used")
 		}
 	}

@@ -36,7 +36,7 @@ func Problem(a *answers.Answers, path string) error {
 		if n, _ := fmt.Sscanf(p.Path, "vms[%d]", &i); n == 1 && i < len(a.VMs) {
 			target = a.VMs[i].Name
 		}
-		return backends.Errorf(backends.KindUsage, target, p.Hint, "%s", p.What)
+		return backends.Usagef(target, p.Hint, "%s", p.What)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
 }
 
 // errBroken is a fault of the screen itself; the library has printed its location.
-var errBroken = backends.Errorf(backends.KindPermanent, "",
+var errBroken = backends.Permanentf("",
 	"report the message above; to continue without the screen, use rdma-setup --accessible, or apply -f",
 	"the screen failed: nothing was changed")
 

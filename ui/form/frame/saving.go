@@ -57,7 +57,7 @@ func (w *Wizard) save(how live.Saving) tea.Cmd {
 		w.Say("Answers saved: " + path)
 		w.Saved, w.Err = path, nil
 		if incomplete != nil {
-			w.Err = backends.Errorf(backends.KindUsage, "", "correct the page and save again", "saved without all of this page: %w", incomplete)
+			w.Err = backends.Usagef("", "correct the page and save again", "saved without all of this page: %w", incomplete)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (e editor) Run() error {
 // yet.
 func (w *Wizard) edited(m editedMsg) tea.Cmd {
 	if m.err != nil {
-		return w.Fail(backends.Errorf(backends.KindPermanent, "", "set EDITOR to an editor that runs in this terminal",
+		return w.Fail(backends.Permanentf("", "set EDITOR to an editor that runs in this terminal",
 			"the editor failed, the answers are as before: %w", m.err))
 	}
 	after := entry.Unmarked(m.after)
@@ -175,7 +175,7 @@ func (w *Wizard) edited(m editedMsg) tea.Cmd {
 		if wrong[0].Line > 0 {
 			where = fmt.Sprintf("line %d: ", wrong[0].Line)
 		}
-		w.Err = backends.Errorf(backends.KindUsage, "", "press Ctrl-E to correct them: each is marked above its line",
+		w.Err = backends.Usagef("", "press Ctrl-E to correct them: each is marked above its line",
 			"%s of the edited answers cannot be used; %s%s", plain.Counted(len(wrong), "value"), where, wrong[0].What)
 		return nil
 	}

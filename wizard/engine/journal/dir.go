@@ -83,7 +83,7 @@ var runID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[a-z0-9]*-[a-z0-9]{4}$`)
 
 func checkRun(run string) error {
 	if !runID.MatchString(run) {
-		return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "%q is not the id of a run", run)
+		return backends.Usagef("", "list the runs with: rdma-setup runs", "%q is not the id of a run", run)
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func syncDir(dir string) error {
 }
 
 func stateError(root string, err error) error {
-	return backends.Errorf(backends.KindPermanent, "", "Set another directory with --state-dir.",
+	return backends.Permanentf("", "Set another directory with --state-dir.",
 		"the state directory %s cannot be used: %w", root, err)
 }
 

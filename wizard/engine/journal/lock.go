@@ -122,7 +122,7 @@ func othersOf(ctx context.Context, root, vcenter string, h Holder) error {
 }
 
 func taken(first Holder, what string) error {
-	return backends.Errorf(backends.KindRefused, "", "Wait until it has ended, or stop it with Ctrl-C in its terminal.",
+	return backends.Refusedf("", "Wait until it has ended, or stop it with Ctrl-C in its terminal.",
 		"%s is changing this vCenter; both runs change %s", first, what)
 }
 

@@ -106,12 +106,12 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 		if n == 1 {
 			h := headerOf(b)
 			if h.Version > 0 && h.Version != Version {
-				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the version of rdma-setup that started the run.",
+				return nil, false, backends.Refusedf("", "Use the version of rdma-setup that started the run.",
 					"the journal has version %d; this program reads version %d", h.Version, Version)
 			}
 			run = cmp.Or(run, h.Run)
 			if first := decode(h.Run, 1, b); h.Run != run && first.bad == nil {
-				return nil, false, backends.Errorf(backends.KindRefused, "", "Restore the run's own journal.", "the journal belongs to run %s", h.Run)
+				return nil, false, backends.Refusedf("", "Restore the run's own journal.", "the journal belongs to run %s", h.Run)
 			}
 		}
 		lines = append(lines, decode(run, n, b))
@@ -184,7 +184,7 @@ func (e *damageError) Unwrap() error        { return e.error }
 func (e *damageError) Is(target error) bool { return target == ErrDamaged }
 
 func damage(run, format string, args ...any) error {
-	return &damageError{backends.Errorf(backends.KindRefused, "",
+	return &damageError{backends.Refusedf("",
 		"Restore the run's directory from a backup, or roll back what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage",
 		format, args...)}
 }
@@ -213,7 +213,7 @@ func Read(root, run string) (*State, error) {
 func openRun(root, run string) (*os.Root, error) {
 	dir, err := os.OpenRoot(Dir(root, run))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "there is no run %s", run)
+		return nil, backends.Usagef("", "list the runs with: rdma-setup runs", "there is no run %s", run)
 	}
 	if err != nil {
 		return nil, stateError(root, err)

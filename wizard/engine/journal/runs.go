@@ -129,7 +129,7 @@ func LastChanged(root string, meant ...func(Summary) bool) (run, fruitless strin
 	if fruitless != "" {
 		hint = "The latest run ended before its first change. To continue it, name it: rdma-setup resume " + fruitless
 	}
-	return "", fruitless, backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
+	return "", fruitless, backends.Usagef("", hint, "no run has changed anything yet")
 }
 
 const unreadable = "unreadable"
@@ -144,7 +144,7 @@ func notMeant(runs []Summary, at int) error {
 			break
 		}
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run,
+	return backends.Refusedf("", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run,
 		bad.Err)
 }
 
@@ -156,7 +156,7 @@ func strayRun(root string) error {
 	}
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(root, "runs", name, "journal.jsonl")); err == nil {
-			return backends.Errorf(backends.KindRefused, "", "Name the run (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+
+			return backends.Refusedf("", "Name the run (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+
 				" away.",
 				"%q has a journal but not the name of a run, and it may be the last run that changed something", name)
 		}

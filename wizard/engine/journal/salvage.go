@@ -68,7 +68,7 @@ func Recover(root, run string, announced []Announced, otherwise *Header) (*Recov
 	slices.SortStableFunc(r.records, func(a, b Record) int { return int(a.Seq - b.Seq) })
 	if len(r.records) == 0 || r.records[0].Type != TypeHeader {
 		if otherwise == nil {
-			return nil, backends.Errorf(backends.KindRefused, "", "Add the answers of the run with -f: they name its hosts and VMs.",
+			return nil, backends.Refusedf("", "Add the answers of the run with -f: they name its hosts and VMs.",
 				"run %s: the first line of the journal, which holds the answers of the run, is damaged", run)
 		}
 		otherwise.Run = run

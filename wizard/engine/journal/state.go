@@ -257,11 +257,11 @@ const (
 // Same fails if vCenter or answers differ from those of the run; "" is not compared, and neither is what a damaged journal lacks.
 func (s *State) Same(vcenter, answers string) error {
 	if vcenter != "" && s.Header.VCenter != "" && vcenter != s.Header.VCenter {
-		return backends.Errorf(backends.KindRefused, "", "Connect to "+s.Header.URL+".",
+		return backends.Refusedf("", "Connect to "+s.Header.URL+".",
 			"run %s is of the vCenter %s (%s), not of %s", s.Header.Run, s.Header.URL, s.Header.VCenter, vcenter)
 	}
 	if answers != "" && answers != s.Header.Answers {
-		return backends.Errorf(backends.KindRefused, "",
+		return backends.Refusedf("",
 			"Resume with the answers of the run, or apply the new ones as a run of their own.",
 			"the answers have changed since run %s began:\n%s", s.Header.Run, difference(s.Header.Answers, answers))
 	}

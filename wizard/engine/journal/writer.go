@@ -177,7 +177,7 @@ func (j *Journal) fail(err error) error {
 	case errors.Is(err, ErrLost):
 		hint = "Restore the state directory, then run rdma-setup resume. Without it the run cannot be rolled back: keep this output."
 	}
-	err = backends.Errorf(backends.KindPermanent, "", hint, "write the journal of run %s: %w", j.run, err)
+	err = backends.Permanentf("", hint, "write the journal of run %s: %w", j.run, err)
 	j.mu.Lock()
 	j.broken = err
 	j.mu.Unlock()

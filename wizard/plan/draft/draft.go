@@ -126,7 +126,7 @@ func (d *Draft) Add(c plan.Change) bool {
 // Finish orders the collected changes, or returns why there is no plan.
 func (d *Draft) Finish() (*plan.Plan, error) {
 	if len(d.Usage) > 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "write the inventory path in the answers", "%s", strings.Join(d.Usage, "; "))
+		return nil, backends.Usagef("", "write the inventory path in the answers", "%s", strings.Join(d.Usage, "; "))
 	}
 	if len(d.Refusals) > 0 {
 		return nil, &plan.Refused{Refusals: d.Refusals}

@@ -28,7 +28,7 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*pla
 	case answers.GPUDirect:
 		b.recipe(b.gpudirect)
 	default:
-		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma, sriov or gpudirect", "there is no mode %q", a.Mode)
+		return nil, backends.Usagef("", "plan with mode: pvrdma, sriov or gpudirect", "there is no mode %q", a.Mode)
 	}
 	return b.Finish()
 }
