@@ -37,6 +37,8 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	case res.Status != engine.StatusDone && res.Status != engine.StatusUnchanged && res.Status != engine.StatusPartial:
 		return before
 	}
+	ctx, over := s.Waiting(ctx, "check the fabric again", "vCenter", -1)
+	defer over()
 	inv := s.Last(p.inv) // a run ends with a survey, and a measurement begins with one
 	if len(measured) == 0 && res.Status != engine.StatusUnchanged && !res.Reread {
 		var err error
