@@ -48,7 +48,6 @@ func ReadsOf(ctx context.Context) *Reads {
 	return r
 }
 
-// Knows reports whether an answer is kept.
 func (r *Reads) Knows(question string) bool {
 	if r == nil {
 		return false
@@ -68,7 +67,6 @@ func (r *Reads) Keep(question string, answer any) {
 	}
 }
 
-// Forget drops all answers.
 func (r *Reads) Forget() {
 	if r != nil {
 		r.mu.Lock()

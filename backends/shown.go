@@ -97,7 +97,6 @@ func entries(v reflect.Value) (reflect.Value, bool) {
 // hasText is false for types that hold numbers alone, such as bytes of a file.
 func hasText(t reflect.Type) bool { return t.Kind() >= reflect.Array }
 
-// shown cleans the texts in a value.
 func (v Value) shown() (Value, bool) {
 	if Clean(v.text) == v.text && !strings.Contains(v.text, `\`) {
 		return v, false

@@ -76,7 +76,6 @@ func parse(b []byte) (Value, error) {
 	return dataOf(text), nil
 }
 
-// dataOf makes a Value of canonical JSON.
 func dataOf(text string) Value {
 	if text == "null" {
 		return Absent

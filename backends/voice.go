@@ -104,7 +104,6 @@ func (v *Voice) Close() {
 	}
 }
 
-// Spoke notes that something was said.
 func (v *Voice) Spoke() {
 	if v != nil {
 		v.mu.Lock()

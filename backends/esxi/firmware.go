@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// read reads the facts of one host through its shell.
 func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
 	r.Err = h.with(ctx, host, func(s *shell) (err error) {
 		r.SecureBoot, r.Log = s.secureBoot(ctx), s.log(ctx)

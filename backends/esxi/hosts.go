@@ -152,10 +152,8 @@ type shell struct {
 	limit time.Duration
 }
 
-// Host returns the name of the host.
 func (s *shell) Host() string { return s.host }
 
-// Run runs one program.
 func (s *shell) Run(ctx context.Context, limit time.Duration, argv ...string) (text string, status int, err error) {
 	r, err := s.conn.Run(ctx, ssh.Command{Argv: argv, Limit: cmp.Or(limit, s.limit)})
 	return r.Stdout + r.Stderr, r.ExitCode, err

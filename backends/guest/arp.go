@@ -30,7 +30,6 @@ func arpNumbers(a backends.ARPSpec) []string {
 	return []string{strconv.Itoa(a.Ignore), strconv.Itoa(a.Announce), strconv.Itoa(a.RPFilter)}
 }
 
-// ARPText returns the file for an interface.
 func ARPText(nic string, a backends.ARPSpec) string {
 	text := ours
 	for i, key := range arpKeys(nic) {
@@ -154,7 +153,6 @@ func after(line, word string) string {
 	return ""
 }
 
-// find returns the interface of the adapter.
 func (a arp) find(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
 	_, i, err := address{a.g}.find(ctx, s)
 	return i, err
@@ -199,7 +197,6 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 	return err
 }
 
-// Keep records the file and the active values.
 func (a arp) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	i, err := a.find(ctx, s)
 	if err != nil {

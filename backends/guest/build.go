@@ -37,7 +37,6 @@ func buildFacts() string {
 		section("ownperftest", backends.PerftestPrefix(backends.BuildSamePerftest)+"/bin/ib_send_bw --version")
 }
 
-// builds stores what buildFacts read.
 func (f facts) builds(g *backends.Guest) {
 	if rows, ok := strings.CutPrefix(f["built"], "read\n"); ok {
 		g.Built = builtOf(rows)
@@ -133,7 +132,6 @@ func (b build) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	return backends.Kept{Items: items}, err
 }
 
-// Observe returns the current state of the same items.
 func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (backends.Kept, error) {
 	items, err := b.items(ctx, s)
 	return backends.Kept{Items: items}, err

@@ -34,7 +34,6 @@ func ClassUnit(mac string, class int) (name, text string) {
 
 var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classUnit.script) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
-// keptClasses returns the persistent classes, by MAC.
 func (f facts) keptClasses() map[string]int {
 	m := map[string]int{}
 	for _, c := range classCommand.FindAllStringSubmatch(f["classes"], -1) {
@@ -76,7 +75,6 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 	return c.stateOf(ctx, s, mac)
 }
 
-// stateOf reads the class configuration of the device with a MAC.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
 	f, err := c.g.facts(ctx, s.Target.Name,
 		ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
@@ -158,7 +156,6 @@ type markState struct {
 	Dir   bool `json:"dir"` // in configfs
 }
 
-// item returns the record of the device's class configuration.
 func (st classState) item() backends.Item {
 	mark := markState{Dir: st.dir}
 	if st.now != nil {
@@ -171,7 +168,6 @@ func (st classState) item() backends.Item {
 	return m
 }
 
-// macOf returns the MAC of the device in a record.
 func macOf(kept backends.Kept) string {
 	for _, i := range kept.Items {
 		if i.Kind == backends.ItemTrafficClass {
@@ -181,7 +177,6 @@ func macOf(kept backends.Kept) string {
 	return ""
 }
 
-// Keep records the files, the unit and the class.
 func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	st, err := c.state(ctx, s)
 	if err != nil {
@@ -193,7 +188,6 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	return c.g.record(ctx, s.Target.Name, classUnit.manifest(st.mac, st.others), st.item())
 }
 
-// Observe returns the current state of the same items.
 func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {

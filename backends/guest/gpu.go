@@ -37,7 +37,6 @@ ls $d/*.tok 2>/dev/null || { [ -d $d ] && ! [ -r $d ]; } || grep -qsE '^[[:space
 done`)
 }
 
-// gpus stores what gpuScript read.
 func (f facts) gpus(g *backends.Guest) {
 	g.NVIDIA = f.nvidia(g)
 	if words := strings.Fields(f["cudaperftest"]); len(words) > 1 && slices.Contains(words, "--use_cuda") {

@@ -43,7 +43,6 @@ func gpuPersistFacts() string {
 	return section("gpuunit", "cat "+unitDir+gpuUnitName+"; [ -L "+wantsLink(gpuUnitName)+" ] && echo '# enabled'")
 }
 
-// gpuUnit returns the state of the unit.
 func (f facts) gpuUnit() backends.GPUUnit {
 	switch strings.TrimSpace(f["gpuunit"]) {
 	case "":
@@ -81,7 +80,6 @@ func (g gpuPersist) Read(ctx context.Context, s backends.Setting) (backends.Valu
 	return now, err
 }
 
-// Set writes, enables and starts the unit, and reads back.
 func (g gpuPersist) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	now, items, err := g.modes(ctx, vm)
@@ -125,7 +123,6 @@ func (g gpuPersist) Keep(ctx context.Context, s backends.Setting, _ backends.Val
 	return kept, err
 }
 
-// Observe returns the current state of the same items.
 func (g gpuPersist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	_, modes, err := g.modes(ctx, s.Target.Name)
 	if err != nil {

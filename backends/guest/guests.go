@@ -293,7 +293,6 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// mac returns the MAC of an adapter.
 func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if g.macs == nil {
 		return "", backends.Usagef(label(s.Target.Name), "", "the MAC of the adapter on %s is not known", s.Name)

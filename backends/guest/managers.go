@@ -250,7 +250,6 @@ func among(pkg string, names []string) bool {
 
 func within(part, all []string) bool { return len(without(part, all)) == 0 }
 
-// without returns the names that are not among others.
 func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
 }

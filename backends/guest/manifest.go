@@ -31,12 +31,10 @@ type recorded struct {
 	files []string // always these; settings whose manifest depends on the guest have a Keep of their own
 }
 
-// Keep records the files.
 func (r recorded) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	return r.g.record(ctx, s.Target.Name, manifest{files: r.files})
 }
 
-// Observe returns the current state of what was recorded.
 func (r recorded) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := r.g.readItems(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: items}.Bare(), err
@@ -48,7 +46,6 @@ func (r recorded) Restore(ctx context.Context, s backends.Setting, kept backends
 	return r.g.putBack(ctx, s.Target.Name, kept)
 }
 
-// manifestOf returns the manifest of a record.
 func manifestOf(kept backends.Kept) manifest {
 	var m manifest
 	for _, i := range kept.Items {
@@ -357,7 +354,6 @@ func stateText(v backends.Value) string {
 // enabled reports whether a unit starts at boot, whether or not it is running.
 func enabled(v backends.Value) bool { return strings.HasPrefix(stateText(v), "enabled") }
 
-// activity reports whether a unit is running.
 func activity(v backends.Value) bool { return strings.HasSuffix(stateText(v), " active") }
 
 const unfinishedImage = "(unfinished)"

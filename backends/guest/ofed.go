@@ -61,7 +61,6 @@ func ofedScript() string {
 		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
-// ofed returns the installed MLNX_OFED.
 func (f facts) ofed() (version string, unfinished bool) {
 	if line := f.line("ofed"); transcript.OFED(line).Version != nil {
 		version = strings.TrimSuffix(line, ":")
@@ -73,7 +72,6 @@ func (f facts) ofed() (version string, unfinished bool) {
 	return version, f.line("ofed-work") != ""
 }
 
-// Read returns the installed MLNX_OFED.
 func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	f, err := m.g.facts(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
 	if err != nil {

@@ -62,7 +62,6 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 	return f.begun(names), err
 }
 
-// ask queries the package manager.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	text := section("dpkg", script("dpkg-versions.sh"))
 	if _, known := p.g.withoutRPM.Load(vm); !known {
@@ -193,7 +192,6 @@ func (p packages) observePackages(ctx context.Context, vm string, kept backends.
 	}), nil
 }
 
-// Observe returns the packages as they are now.
 func (p packages) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := p.observePackages(ctx, s.Target.Name, kept)
 	return backends.Kept{Items: items}, err

@@ -15,7 +15,6 @@ import (
 // port activates an RDMA port: KindPort.
 type port struct{ g *Guests }
 
-// device returns the RDMA device of an adapter; nil if there is none.
 func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDevice, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {

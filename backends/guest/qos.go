@@ -184,7 +184,6 @@ func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends
 	return i
 }
 
-// Keep records the files, the unit and the state of the port.
 func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {
@@ -201,7 +200,6 @@ func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	return p.g.record(ctx, s.Target.Name, qosUnit.manifest(mac, others), qosItem(mac, now, class))
 }
 
-// recordedQoS returns the MAC of a record and the state in it.
 func recordedQoS(vm string, kept backends.Kept) (mac string, st qosState, err error) {
 	for _, i := range kept.Items {
 		if i.Kind == itemQoS {
@@ -217,7 +215,6 @@ func recordedQoS(vm string, kept backends.Kept) (mac string, st qosState, err er
 	return mac, st, err
 }
 
-// Observe returns the current state of the same items.
 func (p portQoS) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	mac, st, err := recordedQoS(s.Target.Name, kept)
 	if err != nil {

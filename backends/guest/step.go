@@ -20,7 +20,6 @@ const workDir = "/run/rdma-setup"
 // lockDir is the directory that a step locks: it always exists and only root can open it.
 const lockDir = "/root"
 
-// script returns a script of assets/scripts with its arguments.
 func script(name string, args ...string) string { return ssh.Script(name, args...) }
 
 // patterned returns a script of assets/scripts whose arguments are patterns of file names of this program, which the shell
@@ -49,7 +48,6 @@ const (
 	exitWatched   = 76 // step.sh: systemd does not stop the watch over an earlier change of an address
 )
 
-// guarded returns the script of a step with its guard.
 func guarded(s step) string {
 	limit := s.Limit
 	if limit <= 0 {

@@ -187,7 +187,6 @@ func moduleNames(text string) []string {
 	return names
 }
 
-// images returns the images to inspect.
 func (g *Guests) images() []string {
 	if g.options.Images == nil {
 		return nil
@@ -216,7 +215,6 @@ func networkScript() string {
 // sourced are the files that /etc/network/interfaces includes (interfaces(5), "INCLUDING OTHER FILES").
 const sourced = `$(sed -n -e 's/^[[:space:]]*source[[:space:]][[:space:]]*//p' -e 's/^[[:space:]]*source-directory[[:space:]][[:space:]]*\(.*\)/\1\/*/p' /etc/network/interfaces)`
 
-// networkLinks lists the interfaces.
 func networkLinks() string {
 	return section("links", script("links.sh"))
 }
@@ -229,7 +227,6 @@ type keptFile struct {
 	Content []byte
 }
 
-// dumped parses the output of dump.sh.
 func dumped(text string) []keptFile {
 	var files []keptFile
 	for {

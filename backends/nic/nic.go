@@ -114,7 +114,6 @@ func RDMAModules() []string {
 	return out
 }
 
-// named joins the names of the families that match.
 func named(which func(Family) bool, name func(Family) string) string {
 	var out []string
 	for _, f := range Families() {

@@ -330,7 +330,6 @@ type refusal struct {
 	password string
 }
 
-// refuse records the password that a target has refused.
 func (p *Pool) refuse(t Target, e endpoint, password string) {
 	if p.wasRefused(e, password) {
 		return

@@ -90,7 +90,6 @@ type endpoint struct {
 
 func (e endpoint) address() string { return joinHostPort(e.host, e.port) }
 
-// known returns the name of the endpoint in known_hosts files.
 func (e endpoint) known() string {
 	if e.keyAlias != "" {
 		return joinHostPort(e.keyAlias, 22)

@@ -184,7 +184,6 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// explain describes to the operator why the connection failed.
 func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *attemptTimer, err error) error {
 	addr := e.address()
 	unreachable := func(hint, format string, args ...any) error {

@@ -195,7 +195,6 @@ func (l *login) trace(began time.Time, err error) {
 	})
 }
 
-// outcome describes an attempt in a few words.
 func (l *login) outcome(err error) string {
 	switch {
 	case err == nil:

@@ -139,7 +139,6 @@ printf '%s\n' "<<$rds_m " >&2
 	return b.String()
 }
 
-// killScript ends a process group.
 func killScript(group int) string { return Script("kill-group.sh", strconv.Itoa(group)) }
 
 // Script returns a script of assets/scripts with its arguments.

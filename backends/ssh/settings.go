@@ -134,7 +134,6 @@ func (r *settingsReader) part(lines []string, from int, within []*ssh_config.Hos
 	return c.Hosts[len(c.Hosts)-1:], nil // before the first Host or Match line, it is one that matches every host
 }
 
-// include reads the files of an Include.
 func (r *settingsReader) include(patterns string, within []*ssh_config.Host, depth int) error {
 	for _, pattern := range strings.Fields(strings.ReplaceAll(patterns, `"`, " ")) {
 		names, err := filepath.Glob(includePath(pattern, !r.in.Script))

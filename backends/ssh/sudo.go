@@ -188,7 +188,6 @@ var (
 
 func wrongPassword(said string) bool { return saysAgain.MatchString(said) }
 
-// sudoError describes to the operator why sudo failed.
 func sudoError(t Target, said string) error {
 	fail := func(kind backends.ErrorKind, hint string, err error) error {
 		return backends.Errorf(kind, t.String(), hint, "become root: %w", err)

@@ -25,7 +25,6 @@ type Tool struct {
 	Parse func(text string) Result
 }
 
-// Lookup returns the tool of that id.
 func Lookup(id string) (Tool, bool) {
 	for _, t := range Tools() {
 		if t.ID == id {
@@ -79,7 +78,6 @@ func named[R Result](id string, parse func(tool, text string) R) Tool {
 	return Tool{id, func(text string) Result { return parse(id, text) }}
 }
 
-// single makes a tool of a parser that serves one id.
 func single[R Result](id string, parse func(text string) R) Tool {
 	return Tool{id, func(text string) Result { return parse(text) }}
 }

@@ -165,7 +165,6 @@ func hostHealth(o wire.Object) Health {
 	return x
 }
 
-// red returns the red alarms of an entity.
 func red(o wire.Object) []types.ManagedObjectReference {
 	var out []types.ManagedObjectReference
 	for _, a := range wire.Value[types.ArrayOfAlarmState](o, "triggeredAlarmState").AlarmState {

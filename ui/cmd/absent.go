@@ -152,7 +152,6 @@ func involved(st *journal.State, a *answers.Answers) []backends.Ref {
 	return out
 }
 
-// vmOf returns a VM by name or inventory path.
 func vmOf(inv *backends.Inventory, name string) *backends.VM {
 	i := slices.IndexFunc(inv.VMs, func(v backends.VM) bool { return v.Name == name || v.Path == name })
 	if i < 0 {

@@ -155,7 +155,6 @@ func (c *checked) text(w io.Writer) error {
 	return err
 }
 
-// pairFacts converts measurements to facts of pairs.
 func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 	var out []checks.PairFacts
 	at := map[string]int{}

@@ -110,7 +110,6 @@ func explainCheck(e *console.Env, id, output string) error {
 	return nil
 }
 
-// howRead returns the source of the facts of a check.
 func howRead(c checks.Check) string {
 	switch {
 	case c.Run == nil:
@@ -127,7 +126,6 @@ func howRead(c checks.Check) string {
 	return "from vCenter and the hosts, in the full check"
 }
 
-// howFixed returns who fixes it.
 func howFixed(c checks.Check) string {
 	return map[checks.Fix]string{
 		checks.Automatic: "rdma-setup apply or check --fix, where the plan for the site has such a change",

@@ -48,7 +48,6 @@ func (f *checkFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	return u, err
 }
 
-// look reads the facts and judges them.
 func (u *checkup) look(ctx context.Context) (*checked, error) {
 	f := u.flags
 	inv, err := u.world(ctx)

@@ -164,7 +164,6 @@ func count(list []unread, of backends.TargetType) int {
 	return n
 }
 
-// writeBundle writes a file that only its owner can read, atomically.
 func writeBundle(path string, b *bundle.Bundle) error {
 	if err := console.Replaceable("out", path); err != nil {
 		return err

@@ -73,7 +73,6 @@ func completeHosts(e *console.Env) cobra.CompletionFunc {
 	}
 }
 
-// completeVMs offers the VMs of the answers.
 func completeVMs(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	a := answersOf(cmd)
 	if a == nil {
@@ -82,7 +81,6 @@ func completeVMs(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.
 	return listed(typed, plain.Mapped(a.VMs, func(v answers.VM) string { return v.Name }))
 }
 
-// completeNICs offers HOST/vmnicN from vCenter.
 func completeNICs(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var names []string
@@ -95,7 +93,6 @@ func completeNICs(e *console.Env) cobra.CompletionFunc {
 	}
 }
 
-// completeChecks offers the ids of the catalogue.
 func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return listed(typed, checkIDs())
 }

@@ -78,7 +78,6 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// compile checks the words of the filter.
 func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 	speed := answers.Speed(0)
 	if f.speed != "" {

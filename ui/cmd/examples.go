@@ -141,7 +141,6 @@ rdma-setup generate systemd --module vmw_pvrdma`,
 	},
 }
 
-// describe sets the paragraph and the examples of each command.
 func describe(c *cobra.Command) {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	d := descriptions[path]

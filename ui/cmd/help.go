@@ -129,7 +129,6 @@ Flags for vCenter, log-in, lab and logs: rdma-setup help `, width) + globalFlags
 	})
 }
 
-// writeHelp prints the purpose and the usage of a command.
 func writeHelp(w io.Writer, c *cobra.Command) {
 	fmt.Fprintf(w, "%s\n\n%s", strings.TrimSpace(cmp.Or(c.Long, c.Short)), c.UsageString())
 }
@@ -206,7 +205,6 @@ func checkReference() string {
 	return b.String()
 }
 
-// sentence adds a full stop to a text if it has none.
 func sentence(s string) string {
 	if strings.HasSuffix(s, ".") {
 		return s

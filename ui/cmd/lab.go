@@ -159,7 +159,6 @@ func introduce(e *console.Env, site *twin.Twin, l *lab.Lab, dir string) error {
 	return err
 }
 
-// table prints two columns with a header.
 func table(e *console.Env, head [2]string, rows [][2]string) error {
 	return console.Page(e, func(w io.Writer) error {
 		out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

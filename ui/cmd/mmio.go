@@ -89,7 +89,6 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 	return gpus, others, nil
 }
 
-// printWindow prints the three columns and the calculation as text.
 func printWindow(w io.Writer, win sizing.Window) error {
 	if !win.Needed {
 		_, err := fmt.Fprintln(w, win.Explanation)

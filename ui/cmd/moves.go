@@ -56,7 +56,6 @@ func provenMoves(ctx context.Context, s *session.Session, a *answers.Answers, in
 	return nil
 }
 
-// vmNames returns the names of the VMs of the answers.
 func vmNames(a *answers.Answers) []string {
 	var names []string
 	for _, v := range a.VMs {

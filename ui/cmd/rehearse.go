@@ -82,7 +82,6 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 	return c
 }
 
-// usualTimes are the default durations.
 func usualTimes() twin.Stated {
 	return twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute,
 		Install: 3 * time.Minute, Other: 5 * time.Second}

@@ -88,7 +88,6 @@ func unused(rules []fault.Unused) []string {
 	return out
 }
 
-// twinDir creates the private directory of a twin.
 func twinDir() (string, error) {
 	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
 	if at, ok := errors.AsType[*fs.PathError](err); ok {

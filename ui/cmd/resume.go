@@ -395,7 +395,6 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	return next, err
 }
 
-// observed returns the current state of what a run recorded.
 func (r *runner) observed(ctx context.Context, priors []plan.Prior) map[string]plan.Observation {
 	seen := map[string]plan.Observation{}
 	if r.untouched {

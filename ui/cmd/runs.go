@@ -41,7 +41,6 @@ func newRunsCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// completeRuns offers the runs of the state directory.
 func completeRuns(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		set, err := console.ReadSettings(e, cmd)

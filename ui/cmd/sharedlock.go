@@ -69,7 +69,6 @@ func touched(a *answers.Answers, inv *backends.Inventory, limit []string, change
 	return out
 }
 
-// recordedChanges returns the changes in a journal.
 func recordedChanges(st *journal.State) []plan.Change {
 	return plain.Mapped(st.Entries(), func(e journal.Entry) plan.Change { return plan.Change{Setting: e.Setting} })
 }

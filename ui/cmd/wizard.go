@@ -163,7 +163,6 @@ func screenTheme(e *console.Env) theme.Theme {
 	return theme.New(e.Getenv("NO_COLOR") == "", !theme.UTF8(e.Getenv), dark)
 }
 
-// wizardExit converts the outcome of the wizard to an exit code.
 func wizardExit(out entry.Outcome) error {
 	if out.Err != nil && !errors.Is(out.Err, context.Canceled) {
 		return out.Err

@@ -34,7 +34,6 @@ func (q question) offers() []entry.Offer {
 	return q.Offers()
 }
 
-// wrong returns what is wrong with the answer.
 func (q question) wrong() error {
 	if q.Only {
 		return entry.OneOf(entry.Values(q.offers())...)(*q.Value)
@@ -96,7 +95,6 @@ func fieldKeys() *huh.KeyMap {
 
 func (f *fields) Init() tea.Cmd { return f.form.Init() }
 
-// hints returns the keys of the focused field.
 func (f *fields) hints() []frame.Hint {
 	at := f.at()
 	if at < 0 || f.offers != nil {
@@ -230,7 +228,6 @@ func (f *fields) Refuse(i int, err error) error {
 	return fmt.Errorf("%s: %w", f.questions[i].Title, err)
 }
 
-// focus moves the keyboard focus to a field.
 func (f *fields) focus(i int) {
 	for f.at() >= 0 && f.at() < i {
 		f.form.NextField()

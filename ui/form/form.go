@@ -18,7 +18,6 @@ func Run(ctx context.Context, o Options) (entry.Outcome, error) {
 	return frame.Run(ctx, o, pages(), lookOnly)
 }
 
-// pages returns the pages in the frame's order.
 func pages() []frame.Page {
 	return []frame.Page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{},
 		&reviewPage{}, &runPage{}, &finalPage{}}
@@ -26,5 +25,4 @@ func pages() []frame.Page {
 
 func lookOnly() frame.Page { return &lookPage{} }
 
-// lines is the height of a text.
 func lines(s string) int { return strings.Count(s, "\n") + 1 }

@@ -119,7 +119,6 @@ func (a *attached) View() tea.View {
 	return v
 }
 
-// footer returns the keys, on as many lines as they need.
 func (a *attached) footer() []string {
 	leave := "q leave (the run continues)"
 	if a.run.Typing() {

@@ -60,7 +60,6 @@ func (t *Table) add(id string) {
 	t.Chosen[id] = true
 }
 
-// invert inverts the selection of the visible rows.
 func (t *Table) invert() {
 	if t.Radio {
 		return

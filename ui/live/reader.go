@@ -163,7 +163,6 @@ func (r *Reader) fold() {
 	}
 }
 
-// foldAll folds all sections, or unfolds them if all are folded.
 func (r *Reader) foldAll() {
 	if len(r.parts) > 1 {
 		open := slices.ContainsFunc(r.parts[1:], func(p part) bool { return !p.folded })

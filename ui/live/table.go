@@ -107,7 +107,6 @@ func (t *Table) SetCell(row, column int, text string) {
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
 }
 
-// measure makes each column as wide as its longest cell.
 func (t *Table) measure() {
 	for i, c := range t.columns {
 		t.widths[i] = lipgloss.Width(c.Title)
@@ -216,7 +215,6 @@ func (t *Table) refused(err error) bool {
 	return err != nil
 }
 
-// together returns the rows that are selected and visible.
 func (t *Table) together() []string {
 	var ids []string
 	for _, i := range t.visible {

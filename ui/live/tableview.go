@@ -47,7 +47,6 @@ func (t *Table) View(width, height int) string {
 	return strings.Join(append(lines, t.foot(width)), "\n")
 }
 
-// fit returns the columns that are shown.
 func (t *Table) fit(width int) []bool {
 	shown := make([]bool, len(t.columns))
 	need := markWidth

@@ -98,7 +98,6 @@ func brackets(out *writer, p *plan.Plan) {
 	}
 }
 
-// cell escapes text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~",
 		`\~`).Replace(s)

@@ -120,7 +120,6 @@ func (e *entry) title() string {
 	return strings.Join(slices.Concat(words[:head], []string{"..."}, words[len(words)-tail:]), " ")
 }
 
-// moves returns the different moves of the targets, each once.
 func (e *entry) moves() []move {
 	var by Gathered[[2]string, string]
 	for _, c := range e.changes {

@@ -102,7 +102,6 @@ func (j *junit) told() bool {
 	return len(j.all.Suites) > 0 && (good || slices.ContainsFunc(j.all.Suites, func(s junitSuite) bool { return s.Failures+s.Errors > 0 }))
 }
 
-// verdict adds the suite of the verdict.
 func (j *junit) verdict() {
 	c := junitCase{Name: "verdict", Class: "rdma-setup"}
 	said := cmp.Or(j.v.Cause, j.r.Err, j.v.Summary)

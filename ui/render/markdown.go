@@ -75,7 +75,6 @@ type marked struct{ b strings.Builder }
 
 func (m *marked) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
 
-// row prints a row and escapes its cells.
 func (m *marked) row(cells ...string) {
 	m.line("| %s |", strings.Join(plain.Mapped(cells, md), " | "))
 }

@@ -84,7 +84,6 @@ func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
 	}
 }
 
-// rails prints the results by rail.
 func (p *printer) rails(all []perftest.Measurement) {
 	rails, cells := perftest.RailMatrix(all)
 	if len(rails) > 0 {
@@ -201,7 +200,6 @@ func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	}
 }
 
-// ofHost compares GPU memory with host memory.
 func ofHost(m perftest.Measurement) string {
 	switch {
 	case m.HostGbps > 0 && m.AchievedGbps > 0:

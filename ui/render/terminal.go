@@ -182,7 +182,6 @@ func (p *printer) label(i int, what string) string {
 	return p.t.Title.Render(fmt.Sprintf("%-13s", what))
 }
 
-// left prints what the run has left behind.
 func (p *printer) left(laid *page.Page) {
 	for i, l := range laid.LeftBehind {
 		p.line("%s%s", p.label(i, "Left behind"), l)

@@ -47,7 +47,6 @@ func (d *decoder) defaults(v reflect.Value, path string) {
 	}
 }
 
-// value stores n in v.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	d.nodes[path] = n
 	switch {
@@ -168,7 +167,6 @@ func (d *decoder) unknown(kn *yaml.Node, path, key string, names []string) {
 	d.report(kn, join(path, clip(key)), hint, "unknown key")
 }
 
-// elsewhere finds a key of the same name in another section.
 func (d *decoder) elsewhere(key string) string {
 	for _, k := range Keys() {
 		if strings.HasSuffix(k.Path, "."+key) && !strings.ContainsAny(k.Path, "[{") {
@@ -216,7 +214,6 @@ func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 
 func (d *decoder) hint(path string) string { return d.keys[pattern(path)].Hint }
 
-// describe describes a node, without its value if that could be long.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -46,7 +46,6 @@ func archiveInGuest(file string, endings ...string) error {
 	return nil
 }
 
-// software checks the files and packages for guests with GPUs.
 func (c *checker) software(g GPUOpt) {
 	for i, d := range g.Driver {
 		at := "gpudirect.driver[" + string(rune('0'+min(i, 9))) + "]"

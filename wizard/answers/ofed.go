@@ -110,7 +110,6 @@ func NewerOFED(a, b string) bool {
 	return compareRelease(x[2], y[2]) > 0
 }
 
-// compareRelease compares dotted numbers.
 func compareRelease(a, b string) int {
 	return slices.Compare(releaseNumbers(a), releaseNumbers(b))
 }

@@ -116,7 +116,6 @@ func secretText(s string) bool {
 	return strings.Contains(s, "-----BEGIN ") || userInfo.MatchString(s)
 }
 
-// secrets reports every secret in the tree without repeating its value.
 func (d *decoder) secrets(n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.DocumentNode, yaml.SequenceNode:

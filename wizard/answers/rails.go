@@ -193,7 +193,6 @@ func (c *checker) rails(a *Answers) {
 	}
 }
 
-// nic checks the description of the pNIC of a rail.
 func (c *checker) nic(n NIC, at string) {
 	if n.Device != "" && !vmnic.MatchString(n.Device) && !pciText.MatchString(n.Device) {
 		c.bad(at+".device", "", "%q is not a device", clip(n.Device))
@@ -215,7 +214,6 @@ func (c *checker) nic(n NIC, at string) {
 	}
 }
 
-// network checks the switch and the port group of a rail.
 func (c *checker) network(s Switch, at string) {
 	c.objectName(s.Name, at+".name")
 	c.objectName(s.PortGroup, at+".portgroup")

@@ -94,7 +94,6 @@ func reflected(t reflect.Type) *schema {
 	}
 }
 
-// fieldsOf describes a struct by its fields.
 func fieldsOf(t reflect.Type) *schema {
 	s := &schema{Type: "object", AdditionalProperties: false}
 	for f := range t.Fields() {
@@ -181,7 +180,6 @@ func adorn(s *schema, keys keyTable, path string) error {
 	return within(s, keys, path)
 }
 
-// within adorns the parts of a schema.
 func within(s *schema, keys keyTable, path string) error {
 	for _, one := range s.OneOf {
 		if err := within(one, keys, path); err != nil {

@@ -282,7 +282,6 @@ func (c *ClockTime) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// clip shortens a value that is quoted in a message.
 func clip(s string) string { return backends.Shorten(s, 60) }
 
 // Gbps is a bandwidth in Gb/s, written as a plain number; 0 means not set.

@@ -197,7 +197,6 @@ func (c *checker) container(o Container) {
 	}
 }
 
-// dialable checks addr or addr:port.
 func (c *checker) dialable(s, path string, port bool) {
 	host := s
 	if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {
@@ -268,7 +267,6 @@ func (c *checker) objectName(s, path string) {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// packaged checks the location of a file with packages for hosts.
 func (c *checker) packaged(path, location string) {
 	switch {
 	case strings.Contains(location, "://"):

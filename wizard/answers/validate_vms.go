@@ -115,7 +115,6 @@ func (c *checker) dhcp(a *Answers, path string) {
 	}
 }
 
-// onRail checks which rail an adapter is on.
 func (c *checker) onRail(n Adapter, path string, names []string) bool {
 	hint := "write one of: " + strings.Join(names, ", ")
 	switch {
@@ -213,7 +212,6 @@ func (c *checker) ofed(a *Answers) {
 
 var pciIDs = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 
-// gpus checks that cards are named once and for listed VMs.
 func (c *checker) gpus(a *Answers) {
 	switch nic := a.GPUDirect.NIC; {
 	case a.Mode == SRIOV && len(a.GPUDirect.GPUs) > 0:

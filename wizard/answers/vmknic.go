@@ -67,7 +67,6 @@ func (k *VMKNic) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*fields)(k))
 }
 
-// vmknic checks the names.
 func (c *checker) vmknic(k VMKNic, s Switch) {
 	if k.Create == nil {
 		c.vmk(k.Name, "pvrdma.vmknic")
@@ -121,7 +120,6 @@ var noMachines = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustPa
 	netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3")}
 
-// vmkCreate checks the settings for creating vmknics.
 func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 	const path = "pvrdma.vmknic.create"
 	c.objectName(k.PortGroup, path+".portgroup")

@@ -75,7 +75,6 @@ func (r *runner) withWaits(nodes []*node, p *plan.Plan) []*node {
 	return all
 }
 
-// answer waits for the target.
 func (d *operation) answer(ctx context.Context) outcome {
 	n := d.nodes[0]
 	_, err := guard(ctx, d.limits.within(n.most), d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {

@@ -76,7 +76,6 @@ func (r *Remote) asked() <-chan ask {
 	return r.asks
 }
 
-// end makes every later Ask fail.
 func (r *Remote) end() {
 	if r != nil {
 		r.once.Do(func() { close(r.over) })

@@ -93,7 +93,6 @@ func (v *virtual) launch(m message) {
 	v.queue = slices.Insert(v.queue, i, e)
 }
 
-// next returns the operation that ends first, and advances the time to its end.
 func (v *virtual) next() message {
 	e := v.queue[0]
 	v.queue, v.at = v.queue[1:], e.at

@@ -102,7 +102,6 @@ func (r *runner) speaking(ctx context.Context) (context.Context, func()) {
 	return backends.WithVoice(ctx, r.voice), r.voice.Close
 }
 
-// finishes says what a stop still waits for.
 func (r *runner) finishes() string {
 	if waits := r.voice.Waits(); len(waits) > 0 {
 		return "finishing " + strings.Join(waits, "; ")

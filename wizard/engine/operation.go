@@ -87,7 +87,6 @@ func (d *operation) progress(percent int) {
 	}
 }
 
-// say reports to the stage what the operation waits for.
 func (d *operation) say(text string) {
 	select {
 	case d.msgs <- message{nodes: d.nodes, text: text}:
@@ -285,7 +284,6 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 	}
 }
 
-// read reads the settings of some nodes in as few calls as possible.
 func (d *operation) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
 	out := make([]answer[backends.Value], len(which))
 	if many, ok := backends.As[backends.ManyReader](setter); ok && len(which) > 1 {

@@ -74,7 +74,6 @@ const (
 	OutageEnds   Outage = "ends"
 )
 
-// infos announces the nodes of the stage.
 func (s *stage) infos() []NodeInfo {
 	var out []NodeInfo
 	canary := s.canaries()
@@ -94,7 +93,6 @@ func (s *stage) infos() []NodeInfo {
 	return out
 }
 
-// takesOut reports whether the target is out of service while the bracket is open.
 func (b *bracket) takesOut() bool { return b != nil && (b.down() || b.outage()) }
 
 // canaries are the host and the VM that go out of service first; all others of their type wait for them.

@@ -147,7 +147,6 @@ func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err 
 		"%s: the restore succeeded, but some items still differ: %s", n.title, list(remain))
 }
 
-// list formats at most five differences.
 func list(ds []backends.Difference) string {
 	return strings.Join(plan.Differences(ds), "; ")
 }

@@ -33,7 +33,6 @@ func (r *runner) forget() {
 	r.drop(func(n NodeResult) bool { return n.State == NodePending })
 }
 
-// drop removes results.
 func (r *runner) drop(which func(n NodeResult) bool) {
 	r.result.Nodes = slices.DeleteFunc(r.result.Nodes, which)
 	clear(r.known)

@@ -177,7 +177,6 @@ func uncertain(st *journal.State) []journal.Record {
 	return out
 }
 
-// creates reports whether an operation creates its target.
 func creates(rec journal.Record) bool {
 	kind := backends.Kind(rec.Kind)
 	return (kind == backends.KindSwitch || kind == backends.KindPortGroup) && rec.Prior.IsAbsent() && !rec.To.IsAbsent()

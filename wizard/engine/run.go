@@ -109,7 +109,6 @@ func newRunner(job Job, phase journal.Phase) *runner {
 	return r
 }
 
-// run returns the id of the run, "" if it has none.
 func (j *Job) run() string {
 	if j.Journal == nil {
 		return ""
@@ -260,7 +259,6 @@ func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 	return false
 }
 
-// account adds the reboots and power cycles of a stage.
 func (r *runner) account(p plan.Plan, s *stage) {
 	for _, n := range s.nodes {
 		if n.closes && n.state == NodeDone {

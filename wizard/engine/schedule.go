@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// head returns the first node of a lane that has not ended, nil if all have.
 func (l *lane) head() *node {
 	for l.at < len(l.nodes) && l.nodes[l.at].state != "" {
 		l.at++
@@ -21,7 +20,6 @@ func (l *lane) head() *node {
 	return l.nodes[l.at]
 }
 
-// mark puts a lane among those that could start.
 func (s *stage) mark(l *lane) {
 	if n := l.head(); n != nil && n.unmet == 0 && !n.running && !l.busy && !l.hot {
 		l.hot = true
@@ -29,7 +27,6 @@ func (s *stage) mark(l *lane) {
 	}
 }
 
-// start starts all operations that may start now.
 func (s *stage) start(ctx context.Context) {
 	if s.paused {
 		s.finish = s.finishing()
@@ -98,7 +95,6 @@ const (
 	tooLate
 )
 
-// admit applies the limits to a node that is ready.
 func (s *stage) admit(n *node, held bool) admission {
 	if s.waitsForPause(n) {
 		return later
@@ -223,7 +219,6 @@ func (s *stage) batch(n *node) []*node {
 	return out
 }
 
-// launch runs an operation in its own goroutine.
 func (s *stage) launch(ctx context.Context, nodes []*node) {
 	d := &operation{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
 	m := message{nodes: nodes, ended: true, merge: nodes[0].merge}

@@ -59,7 +59,6 @@ func (s *stage) staysOut(b *bracket) bool {
 	})
 }
 
-// up decrements the number of open brackets of a host.
 func (s *stage) up(t backends.Ref) {
 	if s.down[t]--; s.down[t] <= 0 {
 		delete(s.down, t)

@@ -195,7 +195,6 @@ func (s *State) plan(n NodeInfo) {
 	ts.Ended = time.Time{}
 }
 
-// undo resets a node that was started or has ended.
 func (s *State) undo(n *StepState) {
 	s.add(n.target, n.Ended, -1)
 	if n.Ended == EventFailed && n.target.Err == n.Err {
@@ -208,7 +207,6 @@ func (s *State) undo(n *StepState) {
 	n.target.Ended = time.Time{}
 }
 
-// halt removes a node from the running ones.
 func (s *State) halt(n *StepState) {
 	ts := n.target
 	n.Running = false

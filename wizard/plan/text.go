@@ -108,7 +108,6 @@ func Title(c Change) string {
 	return guestTitle(c, removed)
 }
 
-// titleWord returns the word of a title.
 func titleWord(c Change, word string) string {
 	switch word {
 	case "target":
@@ -158,7 +157,6 @@ func imageTitle(c Change) string {
 	return fmt.Sprintf("remediate to the image with %s %s", c.Name, c.To)
 }
 
-// parameters describes which parameters a change of a module changes.
 func parameters(c Change) string {
 	var from, to map[string]string
 	if c.From.Decode(&from) != nil || c.To.Decode(&to) != nil {

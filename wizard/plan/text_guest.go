@@ -103,7 +103,6 @@ func packagesTitle(c Change) string {
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
 
-// minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }

@@ -86,7 +86,6 @@ type railMatrix struct {
 	Rows  [][]perftest.RailCell `json:"rows"` // in the order of Rails
 }
 
-// rails returns the matrix of rails; nil with one rail.
 func rails(all []perftest.Measurement) *railMatrix {
 	names, cells := perftest.RailMatrix(all)
 	if len(names) == 0 {

@@ -278,7 +278,6 @@ func (d decision) unfinished() string {
 	return "The run did not finish. Fix the cause, then run rdma-setup resume"
 }
 
-// works is the verdict on what was checked and measured.
 func (d decision) works() (Name, string) {
 	r, n := d.r, d.n
 	first := d.first()

@@ -197,7 +197,6 @@ func find(s []Sample, judge func(i int) (share float64, against int, bad, fails 
 	return worst
 }
 
-// fault describes a span of a bandwidth test.
 func (at span) fault(s []Sample) Fault {
 	f := Fault{Verdict: gradeOf(at.fails)}
 	low, than := s[at.low], s[at.before]

@@ -229,7 +229,6 @@ func (w Window) Check(gb int) error {
 	return nil
 }
 
-// pow2ceil returns the smallest power of two that is not below n.
 func pow2ceil(n int) int {
 	if n <= 1 {
 		return 1

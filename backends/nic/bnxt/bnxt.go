@@ -9,16 +9,12 @@ type Family struct{}
 // Vendor returns Broadcom's PCI vendor id. NetXtreme cards without RDMA have it too; Functions tells them apart.
 func (Family) Vendor() string { return "14e4" }
 
-// Name returns the name of the driver.
 func (Family) Name() string { return "bnxtnet" }
 
-// Cards returns Broadcom's name for the cards.
 func (Family) Cards() string { return "NetXtreme-E" }
 
-// Driver returns the Ethernet module.
 func (Family) Driver() string { return "bnxtnet" }
 
-// RDMA returns the RDMA module.
 func (Family) RDMA() string { return "bnxtroce" }
 
 // VIBs returns the packages of both modules, named as in vib lists of ESXi 6.7 to 9.0.

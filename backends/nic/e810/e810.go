@@ -6,22 +6,16 @@ import "github.com/rdma-setup/rdma-setup/backends"
 // A Family is the E810 family. Its cards support RoCE v2 and iWARP, but not RoCE v1 (irdman 1.4.4.0 release notes).
 type Family struct{}
 
-// Vendor returns Intel's PCI vendor id.
 func (Family) Vendor() string { return "8086" }
 
-// Name returns the name of the driver.
 func (Family) Name() string { return "icen" }
 
-// Cards returns Intel's name for the cards.
 func (Family) Cards() string { return "E810" }
 
-// Driver returns the Ethernet module.
 func (Family) Driver() string { return "icen" }
 
-// RDMA returns the RDMA module.
 func (Family) RDMA() string { return "irdman" }
 
-// VIBs returns the packages of both modules.
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
 // Functions returns the device ids of E810-C and E810-XXV cards (kernel, drivers/net/ethernet/intel/ice, ice_devids.h).

@@ -12,7 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
-// Cards reads all cards of a host.
 func (s mft) Cards(ctx context.Context) (map[string]backends.Firmware, error) {
 	list, err := s.devices(ctx)
 	if err != nil {

@@ -22,7 +22,6 @@ const notFound = 127
 // mft runs the tools of MFT on one host.
 type mft struct{ backends.HostShell }
 
-// Tools returns the MFT tools.
 func (Family) Tools(s backends.HostShell) backends.FirmwareTools { return mft{s} }
 
 // tool runs a program of MFT and returns its output from both streams. A missing program is an error; a program that fails prints
@@ -137,7 +136,6 @@ var (
 	errorRow = regexp.MustCompile(`(?m)^\s*(?:-[EWF]-|FATAL\s*-)\s*(.*)$`)
 )
 
-// complaint returns the line in which a tool reports its error.
 func complaint(text string) string {
 	if m := errorRow.FindStringSubmatch(text); m != nil {
 		return excerpt(m[1])
@@ -148,7 +146,6 @@ func complaint(text string) string {
 	return "the tool failed without any output"
 }
 
-// excerpt shortens a tool's output for use in a message.
 func excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }
 
 // burnLimit bounds the writing of firmware: it takes half a minute to minutes (public transcripts of burns), and ten times that

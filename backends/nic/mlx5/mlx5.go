@@ -6,22 +6,16 @@ import "github.com/rdma-setup/rdma-setup/backends"
 // A Family is the ConnectX family.
 type Family struct{}
 
-// Vendor returns NVIDIA's (Mellanox) PCI vendor id.
 func (Family) Vendor() string { return "15b3" }
 
-// Name returns the name of the driver without the module's suffix.
 func (Family) Name() string { return "nmlx5" }
 
-// Cards returns NVIDIA's name for the cards.
 func (Family) Cards() string { return "ConnectX" }
 
-// Driver returns the Ethernet module.
 func (Family) Driver() string { return "nmlx5_core" }
 
-// RDMA returns the RDMA module.
 func (Family) RDMA() string { return "nmlx5_rdma" }
 
-// VIBs returns the packages of both modules.
 func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
 
 // Functions returns the device ids of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (kernel,

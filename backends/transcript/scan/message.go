@@ -55,7 +55,6 @@ func Begin(tool, text string) (Envelope, string) {
 // Warn adds a warning unless one with that code exists.
 func (e *Envelope) Warn(code, line string) { e.Warnings = add(e.Warnings, code, line, nil) }
 
-// WarnProvider adds the warning CodeProviderMissing.
 func (e *Envelope) WarnProvider(provider, line string) {
 	e.Warnings = add(e.Warnings, CodeProviderMissing, line, map[string]any{"provider": provider})
 }
@@ -85,7 +84,6 @@ func (e *Envelope) NotUnderstood(understood bool, text string) {
 	e.Fail(CodeNotUnderstood, firstLine(text), nil)
 }
 
-// Failed reports whether the text holds an error.
 func (e Envelope) Failed() bool { return len(e.Errors) > 0 }
 
 func add(list []Message, code, line string, extra map[string]any) []Message {
@@ -106,7 +104,6 @@ func firstLine(text string) string {
 	return ""
 }
 
-// clip keeps the evidence of a message readable.
 func clip(s string) string {
 	const limit = 1024
 	if len(s) <= limit {

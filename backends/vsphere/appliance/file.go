@@ -69,7 +69,6 @@ func unreadable(err error) error {
 	return backends.Usagef("", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
 }
 
-// Close closes the package.
 func (f *File) Close() error { return f.files.Close() }
 
 func (f *File) read(configuration string) error {
@@ -238,7 +237,6 @@ func (f *File) unusable(err error, what string) error {
 	return backends.Usagef("", downloadAgain, "%s of %s: %w", what, f.Path, err)
 }
 
-// complete checks that every file exists.
 func (f *File) complete() error {
 	for _, name := range f.references {
 		r, _, err := f.files.Open(name)

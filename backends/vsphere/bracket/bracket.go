@@ -107,7 +107,6 @@ func (s site) watch(ctx context.Context, ref place.Ref, what, target string, lim
 	}
 }
 
-// state decodes a bracket's State.
 func state[T any](v backends.Value, target string) (T, error) {
 	return backends.Decoded[T](v, target, "the state to leave is not known")
 }
@@ -154,7 +153,6 @@ func (l *leaving) has(host place.Ref) bool {
 	return l.hosts[host]
 }
 
-// shut records whether this program has a VM shut down.
 func (l *leaving) shut(vm place.Ref, off bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

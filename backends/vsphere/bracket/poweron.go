@@ -80,7 +80,6 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 	return err
 }
 
-// remedy returns the remedy for a cause.
 func (p failedVM) remedy(f transcript.Failure) string {
 	device := "the device"
 	if f.Device != nil {

@@ -158,7 +158,6 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	return err
 }
 
-// commit changes a draft and commits it.
 func (s setter) commit(ctx context.Context, name, draft, version, what string, progress backends.Progress) error {
 	change := clusters.SoftwareComponentsUpdateSpec{ComponentsToDelete: []string{name}}
 	if version != "" {

@@ -29,7 +29,6 @@ func (v *vmView) option(key string) (spelled string, value backends.Value) {
 	return key, backends.Absent
 }
 
-// extra sets or removes one extraConfig key.
 func extra(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	key, _ := v.option(a.Name)
 	text := ""
@@ -105,7 +104,6 @@ func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.Virtu
 	return out, backends.Permanentf("", "compare with: rdma-setup discover", "the VM's host has no PCI device %s", pci)
 }
 
-// device adds or removes one passed-through device.
 func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	old, _, err := s.passthrough(ctx, v, a.Name)
 	if err != nil {
@@ -137,7 +135,6 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	return nil
 }
 
-// offered returns what the VM's host offers to its VMs.
 func (s *vmSetter) offered(ctx context.Context, v *vmView) (*types.ConfigTarget, error) {
 	ctx = wire.On(ctx, s.places.Name(v.ref)+" (environmentBrowser)")
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})

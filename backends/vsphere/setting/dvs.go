@@ -16,7 +16,6 @@ import (
 
 type switchSetter struct{ *site }
 
-// Read returns the current spec of a DVS.
 func (s switchSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, err := s.look(ctx, t.Target, s.dvs.fresh)
 	if err != nil {
@@ -195,7 +194,6 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 	})
 }
 
-// destroy removes a managed entity from vCenter and from the cache.
 func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Progress) error {
 	defer s.dvs.forget(ref)
 	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.Destroy_Task, &types.Destroy_Task{This: ref}))

@@ -21,7 +21,6 @@ func (s optionSetter) options(ctx context.Context, t backends.Ref) (place.Ref, e
 	return manager, err
 }
 
-// Read returns an advanced setting of a host.
 func (s optionSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	what := "read the advanced setting " + t.Name
 	manager, err := s.options(ctx, t.Target)
@@ -43,7 +42,6 @@ func (s optionSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 // Parent is the same for all hosts.
 func (s optionSetter) Parent(t backends.Setting) string { return "option " + t.Name }
 
-// write writes an advanced setting.
 func (s optionSetter) write(ctx context.Context, t backends.Setting, to backends.Value) error {
 	manager, err := s.options(ctx, t.Target)
 	if err != nil {
@@ -118,7 +116,6 @@ func (s firewallSetter) system(ctx context.Context, t backends.Ref) (place.Ref, 
 	return system, err
 }
 
-// Read reports whether a firewall ruleset is enabled.
 func (s firewallSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	system, err := s.system(ctx, t.Target)
 	var set *types.HostFirewallRuleset
@@ -157,7 +154,6 @@ func rulesetPath(key string) string { return rulesets + `["` + key + `"]` }
 // Parent is the same for all hosts.
 func (s firewallSetter) Parent(t backends.Setting) string { return "ruleset " + t.Name }
 
-// write enables or disables a firewall ruleset.
 func (s firewallSetter) write(ctx context.Context, t backends.Setting, to backends.Value) error {
 	on, err := backends.Decoded[bool](to, t.Target.Name, "set the firewall ruleset "+t.Name)
 	if err != nil {

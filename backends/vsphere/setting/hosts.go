@@ -35,7 +35,6 @@ type hosts struct {
 	alone map[place.Ref]bool // objects whose property is older than the host's own answer
 }
 
-// Set writes the setting of a host and reads it back.
 func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	err := h.write(ctx, t, to)
 	if err == nil {

@@ -38,12 +38,10 @@ func memberOf(v *switchView, host place.Ref) backends.Value {
 	return backends.ValueOf(backends.MemberSpec{PNICs: pnics})
 }
 
-// Set changes one membership.
 func (s memberSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	return s.SetMany(ctx, []backends.Assignment{{Setting: t, To: to}}, progress)[0]
 }
 
-// Parent is the DVS.
 func (s memberSetter) Parent(t backends.Setting) string { return backends.SwitchRef(t.Name).String() }
 
 // SetMany changes the memberships of one DVS in one reconfigure. A host that vCenter refuses does not affect the others: they are

@@ -35,7 +35,6 @@ type Settings struct {
 	vms  *vmSetter
 }
 
-// New returns the settings of a vCenter.
 func New(conn *wire.Conn, places *place.Places) *Settings {
 	s := &site{conn: conn, places: places}
 	s.dvs = &switches{site: s, views: map[place.Ref]*switchView{}}
@@ -105,7 +104,6 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	return a.MAC, nil
 }
 
-// Devices returns the PCI devices that are passed through to a VM.
 func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
 	if err != nil {
@@ -124,7 +122,6 @@ func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedD
 	return out, nil
 }
 
-// run runs a task with the common limit.
 func (s *site) run(ctx context.Context, progress backends.Progress, start func(context.Context) (place.Ref, error)) (types.AnyType, error) {
 	ctx, cancel := context.WithTimeout(ctx, taskLimit)
 	defer cancel()

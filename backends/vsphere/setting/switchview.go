@@ -47,7 +47,6 @@ func (w *switches) recent(ctx context.Context, dvs place.Ref) (*switchView, erro
 	return w.load(ctx, dvs)
 }
 
-// fresh reads a DVS now.
 func (w *switches) fresh(ctx context.Context, dvs place.Ref) (*switchView, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

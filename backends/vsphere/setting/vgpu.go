@@ -13,7 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// vgpus returns the vGPUs of a profile that a VM has.
 func (v *vmView) vgpus(profile string) []types.BaseVirtualDevice {
 	var out []types.BaseVirtualDevice
 	for _, d := range v.devices {

@@ -79,7 +79,6 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.
 	return v, nil
 }
 
-// Read returns one setting of a VM.
 func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	vm, err := s.places.Find(ctx, t.Target)
 	if err != nil {
@@ -128,7 +127,6 @@ func thing(t backends.Setting) string {
 	return what
 }
 
-// of returns a setting from a view.
 func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backends.Value, error) {
 	switch t.Kind {
 	case backends.KindMemory:
@@ -180,12 +178,10 @@ func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bo
 	return err == nil && want.Locked && v.memory.Locked && v.memory.ReservationMB == v.memoryMB, err
 }
 
-// Set changes one setting.
 func (s *vmSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	return s.SetMany(ctx, []backends.Assignment{{Setting: t, To: to}}, progress)[0]
 }
 
-// Parent is the VM.
 func (s *vmSetter) Parent(t backends.Setting) string { return t.Target.String() }
 
 // SetMany changes settings of one VM in one reconfigure. If vCenter refuses them together, each is tried alone, so that the error

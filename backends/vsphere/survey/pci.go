@@ -86,7 +86,6 @@ func (t pciTree) sriov(address string) *backends.SRIOV {
 	}
 }
 
-// above returns the bridges above a device, nearest first.
 func (t pciTree) above(address string) []string {
 	var chain []string
 	for at := t.devices[address].ParentBridge; at != "" && !slices.Contains(chain, at); at = t.devices[at].ParentBridge {

@@ -75,7 +75,6 @@ func vmOf(o wire.Object) *vmRow {
 	return r
 }
 
-// references returns the values of a list of references, sorted.
 func references(o wire.Object, path string) []string {
 	var out []string
 	for _, r := range wire.Value[types.ArrayOfManagedObjectReference](o, path).ManagedObjectReference {

@@ -31,7 +31,6 @@ func (s *System) depotPaths() []string {
 // nextImage selects the image for the next boot.
 var nextImage = esxcli.Arg{Name: "rebootingimage", Text: "true"}
 
-// installed returns the VIBs of a host's image, by name.
 func (s *System) installed(ctx context.Context, host string, which ...esxcli.Arg) (map[string]backends.VIB, error) {
 	rows, err := s.cli.Ask(ctx, host, "software vib list", which...)
 	out := make(map[string]backends.VIB, len(rows))
@@ -123,7 +122,6 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 	})
 }
 
-// depot returns the file that contains a VIB of a version.
 func (s componentSetter) depot(ctx context.Context, host, name, version string) (string, error) {
 	var seen []string
 	var failed error
@@ -172,7 +170,6 @@ var remedies = []struct{ mark, hint string }{
 	{"[LockingError]", "another installation runs on the host; wait for it to end, then run rdma-setup resume"},
 }
 
-// refusal adds a remedy to an installer's refusal.
 func refusal(err error) error {
 	if err == nil || errors.Is(err, esxcli.ErrNoCommand) {
 		return err

@@ -49,7 +49,6 @@ func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
 	return err
 }
 
-// update changes one function and reads it back.
 func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, progress backends.Progress,
 	config types.BaseHostPciPassthruConfig, value func(types.BaseHostPciPassthruInfo) backends.Value) error {
 	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference {
@@ -100,7 +99,6 @@ func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value,
 	return s.read(ctx, t, "read the VFs of "+t.Name, vfs)
 }
 
-// Set requests VFs.
 func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the VFs of " + t.Name
 	want, err := backends.Decoded[backends.VFSpec](to, t.Target.Name, what)
@@ -155,7 +153,6 @@ func (s passthroughSetter) Read(ctx context.Context, t backends.Setting) (backen
 	return s.read(ctx, t, "read the passthrough of "+t.Name, enabled)
 }
 
-// Set enables or disables passthrough.
 func (s passthroughSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the passthrough of " + t.Name
 	on, err := backends.Decoded[bool](to, t.Target.Name, what)

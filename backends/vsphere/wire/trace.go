@@ -20,7 +20,6 @@ import (
 // logging for correlation").
 type traced struct{ c *Conn }
 
-// RoundTrip implements soap.RoundTripper.
 func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	if t.c.cfg.Trace == nil {
 		err := t.c.soap.RoundTrip(ctx, req, res)

@@ -170,7 +170,6 @@ func (e *Env) pager() (command string, width, height int) {
 	return command, width, height
 }
 
-// rows returns the number of terminal lines that a text needs.
 func rows(text string, width int) int {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -60,7 +60,6 @@ func sources(s *session.Session, from ...string) []string {
 	return from
 }
 
-// modeFlag adds --mode.
 func modeFlag(c *cobra.Command, into *string) {
 	*into = string(answers.PVRDMA)
 	c.Flags().Var(&console.Choice{Into: into, From: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}},

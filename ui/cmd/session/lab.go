@@ -137,7 +137,6 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 	return nil
 }
 
-// save writes the file that names the lab.
 func (l *Lab) save() error {
 	b, err := json.Marshal(l)
 	if err == nil {
@@ -235,7 +234,6 @@ func stateOf(set *console.Settings, address string) string {
 	return firstRunning(set)
 }
 
-// serves reports whether the lab's vCenter has this address.
 func (l *Lab) serves(address string) bool {
 	var its console.Settings
 	l.into(&its)

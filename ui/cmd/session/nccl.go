@@ -131,7 +131,6 @@ func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs st
 	return r.Applications(ctx, list, app, measured, done)
 }
 
-// network is the network of the first VM's first address.
 func network(a *answers.Answers, inv *backends.Inventory) string {
 	for _, v := range a.VMs {
 		vm, n := inv.VM(v.Name), a.Networks(v)

@@ -114,7 +114,6 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 	return s, nil
 }
 
-// connect logs in to the vCenter.
 func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 	set := s.Set
 	if a != nil {
@@ -186,7 +185,6 @@ func (s *Session) notice(text string) {
 // within three minutes (vSphere Authentication, "Edit the vCenter Single Sign-On Lockout Policy").
 const loginTries = 3
 
-// typed reports whether the vCenter password was typed.
 func (s *Session) typed() bool {
 	return !s.Set.Password.Known() && s.Env.Terminal()
 }

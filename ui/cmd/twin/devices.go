@@ -66,7 +66,6 @@ func virtual(h *backends.Host, d backends.PCIDevice) bool {
 	return strings.Contains(d.Name, "Virtual Function")
 }
 
-// function copies a PCI function.
 func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice {
 	f := &world.PCIDevice{Address: d.Address, Parent: d.Parent, Class: id(d.Class), Vendor: id(d.Vendor), Device: id(d.Device),
 		SubVendor:  id(d.Vendor),
@@ -121,7 +120,6 @@ func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, wh
 	t.note(h.Name+" "+d.Address, why+", so the host reports neither its name nor its MAC nor its speed: 100 Gbps with a link is assumed")
 }
 
-// cards adds the firmware of Mellanox adapters.
 func (t *Twin) cards(h *backends.Host, w *world.Host) {
 	for _, p := range w.PNICs {
 		d := w.PCIDevice(p.PCI)
@@ -157,7 +155,6 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 	}
 }
 
-// settle sets the known settings of a card.
 func settle(c *firmware.Card, read backends.Firmware) {
 	c.PSID = cmp.Or(read.PSID, c.PSID)
 	if read.Slot.Gen > 0 {

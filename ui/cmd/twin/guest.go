@@ -68,7 +68,6 @@ func (t *Twin) unread(v *backends.VM, g *backends.Guest, asked answers.VM) strin
 	return "collect did not try it"
 }
 
-// facts copies the facts of a guest.
 func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	w.Guest.OS = systemOf(g)
 	if w.Guest.OS == "" {

@@ -14,7 +14,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// host copies a host.
 func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	w := scenario.PlainHost(i, t.made)
 	w.Name, w.Version, w.Build = h.Name, h.Version, h.Build
@@ -89,7 +88,6 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 	w.OwnPower = len(h.PowerPolicies) == 0
 }
 
-// networks copies standard switches and VMkernel adapters.
 func (t *Twin) networks(h *backends.Host, w *world.Host) {
 	for _, v := range h.VSwitches {
 		w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: v.Name, MTU: v.MTU, Uplinks: v.PNICs, PortGroups: v.PortGroups})
@@ -123,7 +121,6 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 	}
 }
 
-// switches copies the distributed switches.
 func (t *Twin) switches(s *world.State) {
 	for _, sw := range t.site.Switches {
 		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks,

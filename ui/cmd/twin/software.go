@@ -12,7 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// software copies VIBs and kernel modules.
 func (t *Twin) software(h *backends.Host, w *world.Host) {
 	sys := system(h)
 	w.VIBs = scenario.VIBs()

@@ -158,7 +158,6 @@ func (t *Twin) Found(s *world.State) error {
 	return nil
 }
 
-// cluster copies the automatic functions of a cluster.
 func (t *Twin) cluster(s *world.State, n int, at place) {
 	v := s.ClusterServices(n)
 	for _, h := range t.site.Hosts {
@@ -222,7 +221,6 @@ func (t *Twin) always() {
 // note adds an assumption about a target, "" if it is about all of the site.
 func (t *Twin) note(target, what string) { t.notes.Add(what, target) }
 
-// system returns the System of a host, empty if it was not read.
 func system(h *backends.Host) *backends.HostSystem {
 	if h.System == nil {
 		return &backends.HostSystem{}
@@ -230,7 +228,6 @@ func system(h *backends.Host) *backends.HostSystem {
 	return h.System
 }
 
-// id reads a PCI id.
 func id(hex string) uint16 {
 	n := 0
 	_, _ = fmt.Sscanf(hex, "%x", &n)
@@ -303,7 +300,6 @@ func (t *Twin) rename(s *world.State, a *answers.Answers) {
 // assumptions are those of a twin, with their targets; a target is "" for all of the site.
 type assumptions struct{ plain.Gathered[string, string] }
 
-// list returns one sentence per assumption.
 func (a assumptions) list() []string {
 	out := []string{}
 	for what, targets := range a.All() {

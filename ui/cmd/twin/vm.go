@@ -13,7 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// vm copies a VM.
 func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	w := &world.VM{
 		Name: v.Name, Path: v.Path, Index: i, Host: v.Host, On: v.Power == "poweredOn", Template: v.Template, Hardware: v.Hardware,
@@ -77,7 +76,6 @@ func (t *Twin) oddities(v *backends.VM) {
 	}
 }
 
-// folder creates the folders in a VM's path.
 func (t *Twin) folder(s *world.State, w *world.VM) {
 	n := t.center(t.site.Host(w.Host).Datacenter)
 	root := "/" + world.Escaped(s.DatacenterName(n)) + "/vm"
@@ -186,7 +184,6 @@ func (t *Twin) extra(w *world.VM, v *backends.VM) {
 	}
 }
 
-// devices copies the VM's passed-through devices and vGPUs.
 func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
 	for n, d := range v.Devices {
 		p := &world.Passthrough{Key: int32(firstPassthru + n), Vendor: id(d.Vendor), Device: id(d.Device), Profile: d.Profile}

@@ -80,7 +80,6 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	}
 }
 
-// nicsOf asks for the pNICs of one rail.
 func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 	ports := entry.RailPorts(q.a, inv, q.o.Fabric.Choose)
 	picks, of := ports[rail], ""

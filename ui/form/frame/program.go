@@ -101,7 +101,6 @@ type glass struct {
 
 func newGlass(out io.Writer) *glass { return &glass{out: out} }
 
-// cover marks that a new page is being shown.
 func (g *glass) cover() {
 	if g != nil {
 		g.ready.Store(false)

@@ -90,7 +90,6 @@ func (w *Wizard) questionView(q *questionMsg, width int) string {
 	return theme.Wrap(q.Yes+"?", width)
 }
 
-// capital changes the first letter of a line to upper case.
 func capital(s string) string {
 	if s == "" {
 		return ""
@@ -98,7 +97,6 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// hints returns the keys that answer the question.
 func (q *questionMsg) hints() []Hint {
 	switch {
 	case q.Key != nil:

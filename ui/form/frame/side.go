@@ -72,7 +72,6 @@ func (w *Wizard) sidePanel(height int) string {
 		Width(sidePanelWidth - 1).Height(height).MaxHeight(height).Render(strings.TrimRight(b.String(), "\n"))
 }
 
-// clipLines keeps the first lines of a text.
 func clipLines(s string, width, n int) string {
 	l := strings.Split(s, "\n")
 	if len(l) <= n {
@@ -101,7 +100,6 @@ const helpText = `  Enter     next field; on the last, accept the page; a plan s
 
 Nothing is written before you accept the plan. Any key closes this help.`
 
-// costOf describes the cost of a mode in a few words.
 func costOf(m answers.Mode) string {
 	return map[answers.Mode]string{answers.PVRDMA: "VM power cycle, memory reserved", answers.SRIOV: "host reboots, no vMotion",
 		answers.GPUDirect: "VM power cycle, no vMotion"}[m]

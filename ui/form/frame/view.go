@@ -205,7 +205,6 @@ func (w *Wizard) hint(h Hint) string {
 	return w.Theme.Accent.Render(h.Key) + " " + w.Theme.Quiet.Render(h.Does)
 }
 
-// problem returns the problem and its remedy, in at most four lines.
 func (w *Wizard) problem() string {
 	what, hint := w.Err.Error(), backends.HintOf(w.Err)
 	if refused, ok := errors.AsType[*plan.Refused](w.Err); ok && len(refused.Refusals) > 0 {

@@ -103,7 +103,6 @@ func (m *merger) add(name string, cells ...string) {
 	m.Add(strings.Join(cells, separator), name)
 }
 
-// table returns the table without empty columns.
 func (m *merger) table(caption string, head ...string) Table {
 	var all [][]string
 	for cells, names := range m.All() {

@@ -10,13 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// isLatency reports whether a measurement is of latency.
 func isLatency(m perftest.Measurement) bool {
 	name, _, _ := strings.Cut(m.Test, " ")
 	return strings.HasSuffix(name, "_lat") || m.AchievedUs > 0
 }
 
-// figure formats the result of a measurement.
 func figure(m perftest.Measurement) string {
 	return cmp.Or(m.Figure(), m.Error, "not measured")
 }
@@ -47,7 +45,6 @@ func three(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// median returns the median of values; 0 if there are none.
 func median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	switch n := len(s); {
@@ -60,5 +57,4 @@ func median(values []float64) float64 {
 	}
 }
 
-// tenth rounds coordinates to a tenth of a unit.
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -52,7 +52,6 @@ func logarithmic(low, high, from, to float64) scale {
 	return func(v float64) float64 { return tenth(from + (to-from)*math.Log(max(v, low)/low)/span) }
 }
 
-// newChart returns an empty chart of the common size.
 func newChart(title string) *Chart {
 	return &Chart{Title: title, W: 520, H: 300, Left: 54, Top: 28, Right: 492, Bottom: 252, XLabel: "message size"}
 }

@@ -78,7 +78,6 @@ func decode(run string, n int, b []byte) scanned {
 	return out
 }
 
-// headerOf parses the first line of a journal without verifying its sum.
 func headerOf(b []byte) Header {
 	var l struct {
 		Rec struct {
@@ -209,7 +208,6 @@ func Read(root, run string) (*State, error) {
 	return s, nil
 }
 
-// openRun opens the directory of a run.
 func openRun(root, run string) (*os.Root, error) {
 	dir, err := os.OpenRoot(Dir(root, run))
 	if errors.Is(err, os.ErrNotExist) {

@@ -110,7 +110,6 @@ func merge(o object, want member, prefix string, kept []string) (object, []strin
 	return o, kept
 }
 
-// mergeRuntimes adds one runtime to the existing ones.
 func mergeRuntimes(o object, want json.RawMessage, kept []string) (object, []string, error) {
 	i := slices.IndexFunc(o, func(m member) bool { return m.key == "runtimes" })
 	if i < 0 {

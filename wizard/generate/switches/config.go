@@ -243,7 +243,6 @@ func (p *page) say(why string, from ...source) {
 	p.b.WriteString(p.mark + "\n" + p.mark + " " + generate.Plain(why+refs) + "\n")
 }
 
-// add adds a line of configuration.
 func (p *page) add(format string, args ...any) {
 	if p.idle {
 		p.b.WriteString(p.mark + " ")
@@ -251,7 +250,6 @@ func (p *page) add(format string, args ...any) {
 	fmt.Fprintf(&p.b, format+"\n", args...)
 }
 
-// note adds a comment.
 func (p *page) note(format string, args ...any) {
 	p.b.WriteString(p.mark + " " + generate.Plain(fmt.Sprintf(format, args...)) + "\n")
 }

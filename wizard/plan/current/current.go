@@ -227,7 +227,6 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 	return unread
 }
 
-// extraValue returns the value of a VMX key, case-insensitively.
 func extraValue(v *backends.VM, key string) backends.Value {
 	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if strings.EqualFold(k, key) && v.Extra[k] != "" {

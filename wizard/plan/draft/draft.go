@@ -98,7 +98,6 @@ func (d *Draft) NoteEach(name, format string, args ...any) {
 	}
 }
 
-// tell converts what NoteEach collected to notes.
 func (d *Draft) tell() {
 	const most = 5
 	for _, t := range d.tales {

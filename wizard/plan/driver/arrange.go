@@ -129,7 +129,6 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 	return why
 }
 
-// reboot requests a reboot of the host and returns its id.
 func (d *driverPart) reboot(round int, why string) string {
 	br := plan.Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, From: plan.HostFound(d.h.InMaintenance), Effect: plan.HostReboot}
 	if round > 1 {

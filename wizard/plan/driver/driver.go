@@ -70,12 +70,10 @@ func newPart(b *draft.Draft, h *draft.Host, name string) *driverPart {
 	return d
 }
 
-// devices returns the names of the ports.
 func (d *driverPart) devices() string {
 	return strings.Join(backends.Each(d.all, func(p port) string { return p.Device }), " and ")
 }
 
-// nics returns the ports as in the inventory.
 func (d *driverPart) nics() []*backends.NIC {
 	return backends.Each(d.all, func(p port) *backends.NIC { return p.NIC })
 }
@@ -262,7 +260,6 @@ func (d *driverPart) wish() nic.Wish {
 	return w
 }
 
-// cardVFs returns the ports of a card with their VFs, in port order.
 func (d *driverPart) cardVFs(card string) ([]nic.Port, error) {
 	all, err := nic.VFs(d.as, d.fam, d.wish())
 	if err != nil {

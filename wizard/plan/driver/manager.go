@@ -41,7 +41,6 @@ func VGPUManager(b *draft.Draft, h *draft.Host) bool {
 	return true
 }
 
-// manager returns the vGPU Manager to install, nil if the host has it.
 func (d *driverPart) manager() (*backends.Component, bool) {
 	file := d.Answers.GPUDirect.Manager
 	_, has := backends.VGPUManager(d.sys.Image().Value)

@@ -37,7 +37,6 @@ func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
 	h.Ready = append(h.Ready, id)
 }
 
-// last returns the last of several ids, "" for none.
 func last(ids []string) string {
 	if len(ids) == 0 {
 		return ""

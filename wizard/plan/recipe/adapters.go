@@ -72,7 +72,6 @@ func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {
 	return "the paravirtual RDMA adapter of this VM" + b.Answers.RailLabel(n.Rail)
 }
 
-// carries reports whether a switch is that of a rail.
 func (b *builder) carries(dvs string) bool {
 	return slices.ContainsFunc(b.Rails, func(r answers.Rail) bool { return r.Switch.Name == dvs })
 }

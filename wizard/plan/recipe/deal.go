@@ -134,7 +134,6 @@ func (b *builder) tellDeal(h *draft.Host) {
 	}
 }
 
-// noneLeft refuses the VMs of a host for which no card is left.
 func (b *builder) noneLeft(h *draft.Host) {
 	for _, v := range b.VMs {
 		if v.Host == h.Name && slices.Contains(b.without, v.Name) {

@@ -123,7 +123,6 @@ func (r *rail) otherVMKs(sw *backends.Switch) []string {
 	})
 }
 
-// freeName proposes an unused switch name.
 func (b *builder) freeName(taken string) string {
 	for _, n := range []string{"RDMA-DVS", taken + "-RDMA"} {
 		if b.Inventory.Switch(n) == nil {
@@ -137,7 +136,6 @@ func (b *builder) freeName(taken string) string {
 	}
 }
 
-// dvs plans the switch itself.
 func (r *rail) dvs(sw *backends.Switch) {
 	want := r.want.Switch
 	set := backends.Setting{Target: backends.SwitchRef(want.Name), Kind: backends.KindSwitch}

@@ -74,7 +74,6 @@ func (b *builder) assign(h *draft.Host) {
 	}
 }
 
-// vmsOn returns the VMs that take part on a host.
 func (b *builder) vmsOn(h *draft.Host) []*draft.VM {
 	return slices.DeleteFunc(slices.Clone(b.VMs), func(v *draft.VM) bool { return v.Host != h.Name })
 }
@@ -139,7 +138,6 @@ func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 	return ""
 }
 
-// gpusNamed assigns to a VM the GPUs that the answers name for it.
 func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	list, ok := b.Answers.GPUDirect.GPUs[v.Wish.Name]
@@ -215,7 +213,6 @@ func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change
 	return c
 }
 
-// takesDevices refuses VMs that could not start with the devices.
 func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
@@ -259,7 +256,6 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	return len(b.Refusals) == before
 }
 
-// dynamic refuses what Dynamic DirectPath I/O does not support.
 func (b *builder) dynamic(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	if v.To < sizing.HardwareDynamic {

@@ -24,7 +24,6 @@ const (
 	KeyACS    = "pciPassthru.RelaxACSforP2P"
 )
 
-// keys plans the VMX keys of a VM.
 func (b *builder) keys(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	if v.Extra == nil {

@@ -19,7 +19,6 @@ import (
 // checkVGPU is the check for GPUs that provide vGPUs.
 const checkVGPU = "HOST-GPU-GFX-018"
 
-// vgpusNamed assigns to a VM the vGPUs that the answers name for it.
 func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	ref := backends.VMRef(v.Name)
 	if wish.Group != "" && !b.groupNamed(h, v, &wish) {

@@ -153,7 +153,6 @@ func takeFrom(v *backends.VM) string {
 	return "shut " + v.Name + " down and remove the device from it"
 }
 
-// has reports whether a VM has a device already.
 func (b *builder) has(v *draft.VM, pci string) bool {
 	return slices.ContainsFunc(v.Devices, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
 }
@@ -180,7 +179,6 @@ type device struct {
 	dependents             []string
 }
 
-// devicesOf returns the devices of the VMs of a host.
 func (b *builder) devicesOf(h *draft.Host) []device {
 	var out []device
 	for _, v := range b.vmsOn(h) {

@@ -12,7 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// selectHosts selects the hosts that take part.
 func (b *builder) selectHosts() {
 	want := b.Answers.Hosts
 	var chosen []*backends.Host
@@ -108,7 +107,6 @@ func (b *builder) inScope(h *backends.Host) bool {
 	return h.In(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster)
 }
 
-// wanted reports whether the answers include a host, connected or not.
 func (b *builder) wanted(h *backends.Host) bool {
 	names := b.Answers.Hosts.Names
 	return b.inScope(h) && (len(names) == 0 || slices.Contains(names, h.Name))

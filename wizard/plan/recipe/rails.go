@@ -26,7 +26,6 @@ func (b *builder) rail(i int) *rail {
 // label returns the name of the rail for messages if there are several.
 func (r *rail) label() string { return r.Answers.RailLabel(r.want.Name) }
 
-// fabrics plans the network of every rail.
 func (b *builder) fabrics() {
 	for i := range b.Rails {
 		b.rail(i).fabric()
@@ -65,7 +64,6 @@ func (r *rail) elsewhere(h *draft.Host, device string) bool {
 	return i >= 0 && !backends.ChoosePNIC(h.Host, sizing.PNICWish(r.view, h.Name)).Verdicts[i].Meant()
 }
 
-// mayLack reports whether a host may lack a pNIC for a rail.
 func (b *builder) mayLack(h *draft.Host, r answers.Rail) bool {
 	if !r.Optional {
 		return false

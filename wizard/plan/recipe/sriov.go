@@ -83,7 +83,6 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	}
 }
 
-// enoughVFs refuses VMs for which no VF would be free at power-on.
 func (b *builder) enoughVFs(h *draft.Host) {
 	for i, n := range h.Ports {
 		if n != nil {

@@ -104,7 +104,6 @@ func trafficOf(k *backends.VMKernelNIC) string {
 	return k.Device
 }
 
-// cardOf returns the PCI address of a card, without the function.
 func cardOf(pci string) string {
 	card, _, _ := strings.Cut(strings.ToLower(pci), ".")
 	return card

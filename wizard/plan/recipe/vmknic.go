@@ -177,7 +177,6 @@ func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 	return want.Switch, r.mtu(), true
 }
 
-// mtu returns the MTU of the rail's switch after the plan.
 func (r *rail) mtu() int {
 	if sw := r.Inventory.Switch(r.want.Switch.Name); sw != nil {
 		return max(sw.MTU, r.want.Switch.MTU)

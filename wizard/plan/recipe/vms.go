@@ -15,7 +15,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// selectVMs selects the VMs that take part.
 func (b *builder) selectVMs() {
 	byName, guests := b.vmIndex(), map[string]*backends.Guest{}
 	for i := range b.Inventory.Guests {
@@ -108,7 +107,6 @@ func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.V
 	return nil
 }
 
-// vmState refuses VMs that cannot be changed.
 func (b *builder) vmState(v *backends.VM) bool {
 	ref := backends.VMRef(v.Name)
 	switch {
@@ -133,7 +131,6 @@ func (b *builder) vmState(v *backends.VM) bool {
 	return false
 }
 
-// addresses refuses RDMA addresses that are already in use.
 func (b *builder) addresses() {
 	vmks, tools := map[string]string{}, map[string]string{}
 	for _, h := range b.Inventory.Hosts {
@@ -189,7 +186,6 @@ func (b *builder) prefixes() {
 	}
 }
 
-// vm plans the devices and memory of one VM.
 func (b *builder) vm(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	var body []plan.Change
@@ -247,7 +243,6 @@ func (b *builder) vm(v *draft.VM) {
 	}
 }
 
-// memoryFits refuses memory reservations that a host cannot provide.
 func (b *builder) memoryFits() {
 	sum := map[string]int64{}
 	for _, v := range b.VMs {

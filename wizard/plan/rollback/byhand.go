@@ -86,7 +86,6 @@ func byHand(c plan.Change) (text string, commands []string) {
 	return before(c), nil
 }
 
-// before returns the text for a change without a known command.
 func before(c plan.Change) string {
 	if c.From.IsAbsent() {
 		return "It did not exist before. Remove it."
@@ -193,8 +192,6 @@ func pairs(m map[string]string) string {
 	return strings.Join(backends.Each(slices.Sorted(maps.Keys(m)), func(k string) string { return k + "=" + m[k] }), " ")
 }
 
-// word quotes a text as one word for a POSIX shell.
 func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// quote escapes a text for a single-quoted PowerShell string.
 func quote(s string) string { return strings.ReplaceAll(s, "'", "''") }

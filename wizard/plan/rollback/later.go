@@ -39,7 +39,6 @@ func (u *undo) who(s backends.Setting, now backends.Value) string {
 	return somebody
 }
 
-// whoItem is who for a recorded item of a target.
 func (u *undo) whoItem(t backends.Ref, d backends.Difference) string {
 	for _, run := range u.later() {
 		for _, p := range run.Priors {
@@ -55,7 +54,6 @@ func (u *undo) whoItem(t backends.Ref, d backends.Difference) string {
 	return somebody
 }
 
-// whoAll returns who changed the recorded items, each once.
 func (u *undo) whoAll(t backends.Ref, ds []backends.Difference) []string {
 	var out []string
 	for _, d := range ds {

@@ -49,7 +49,6 @@ const (
 	Restore OnConflict = "restore" // the setting is restored to its value before the run
 )
 
-// decision returns what to do with a conflict on a target.
 func (o Options) decision(t backends.Ref) OnConflict {
 	if d, made := o.Decisions[t]; made {
 		return d
@@ -97,7 +96,6 @@ func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 	u.plan.Conflicts = append(slices.DeleteFunc(u.plan.Conflicts, func(o plan.Refusal) bool { return o == c }), c)
 }
 
-// open records a conflict that the operator can decide.
 func (u *undo) open(t backends.Ref, remedy, format string, args ...any) {
 	u.conflict(t, remedy, format, args...)
 	u.plan.Conflicts[len(u.plan.Conflicts)-1].Kind = backends.KindConflict
@@ -108,7 +106,6 @@ func (u *undo) keep(t backends.Ref, format string, args ...any) {
 	u.plan.Left = append(u.plan.Left, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...)})
 }
 
-// look determines the change that restores one prior value.
 func (u *undo) look(p plan.Prior) {
 	c := p.Change
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
@@ -268,7 +265,6 @@ func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// silent returns why a target cannot be read, "" if it can.
 func (u *undo) silent(t backends.Ref) string {
 	switch t.Type {
 	case backends.TypeHost:

@@ -73,7 +73,6 @@ func (u *undo) dropStopped() {
 	})
 }
 
-// removed reports whether the plan removes a setting.
 func (u *undo) removed(s backends.Setting) bool {
 	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return c.Setting == s && c.To.IsAbsent() })
 }
@@ -322,7 +321,6 @@ func (u *undo) flap(c *plan.Change) {
 	}
 }
 
-// power requests a VM's power cycle and returns its id.
 func (u *undo) power(vm, why string) string {
 	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm), Why: why, Leave: backends.Absent}
 	id := br.ID()
@@ -344,7 +342,6 @@ func (u *undo) power(vm, why string) string {
 	return id
 }
 
-// powerAsFound powers off VMs again that were off before the run.
 func (u *undo) powerAsFound() {
 	off := backends.ValueOf("poweredOff")
 	for _, id := range slices.Sorted(maps.Keys(u.opts.Brackets)) {

@@ -114,7 +114,6 @@ func (u *undo) beforeRemediation(c plan.Change) (ids []string) {
 	return ids
 }
 
-// last makes a host reboot after all others.
 func (u *undo) last(host string, hosts []string) {
 	reboot := func(h string) string {
 		return plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(h)}.ID()

@@ -116,7 +116,6 @@ func (w *waves) unproven() []string {
 	return ids
 }
 
-// powerAround returns the power cycles around a host's reboots.
 func (w *waves) powerAround(h *draft.Host) []string {
 	var ids []string
 	for i := range w.Inventory.VMs {
