@@ -165,6 +165,11 @@ func TakesHostDown(k backends.BracketKind) bool {
 	return k == backends.BracketMaintenance || k == backends.BracketReboot
 }
 
+// PowerID is the ID of a VM's power cycle.
+func PowerID(vm string) string {
+	return Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm)}.ID()
+}
+
 // ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".
 func (b Bracket) ID() string {
 	id := b.Target.String() + "/" + string(b.Kind)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
 // A Draft collects changes, brackets, notes and reasons to refuse the plan.
@@ -49,6 +50,9 @@ func (d *Draft) Virtual() bool { return d.Answers.VFs() }
 
 // WholeCard reports whether guests get the card itself, which is then no longer a pNIC and on no switch.
 func (d *Draft) WholeCard() bool { return d.Answers.WholeCard() }
+
+// Now returns the value of a setting in the inventory; see current.Value.
+func (d *Draft) Now(s backends.Setting) backends.Value { return current.Value(d.Inventory, s) }
 
 // Refuse records a reason that cannot be overridden, once: several hosts of a cluster may give the same one for the cluster.
 func (d *Draft) Refuse(t backends.Ref, check, remedy, format string, args ...any) {

@@ -75,7 +75,7 @@ func (d *Draft) Power(v *backends.VM, why string) string {
 
 // Powered returns the id of the VM's power cycle, and whether one was requested.
 func (d *Draft) Powered(v *backends.VM) (string, bool) {
-	id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
+	id := plan.PowerID(v.Name)
 	_, there := d.Brackets[id]
 	return id, there
 }

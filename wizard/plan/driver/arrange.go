@@ -47,13 +47,13 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			continue
 		}
 		set := d.set(backends.KindModuleParams, module)
-		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(to),
+		body = append(body, plan.Change{Setting: set, From: d.Now(set), To: current.Params(to),
 			Why: d.paramsWhy(module, to, method)})
 	}
 	slices.SortFunc(body, func(x, y plan.Change) int { return strings.Compare(x.Name, y.Name) })
 	for _, p := range d.all {
 		if set := d.set(backends.KindVFs, p.PCI); method == byVCenter {
-			body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set),
+			body = append(body, plan.Change{Setting: set, From: d.Now(set),
 				To:  backends.ValueOf(backends.VFSpec{Enabled: true, VFs: p.want}),
 				Why: "by " + byVCenter + ", as the VFs that are there"})
 		}
@@ -89,7 +89,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	d.h.Ready = append(d.h.Ready, loaded...)
 	for _, p := range missing {
 		set := d.set(backends.KindActiveVFs, p.PCI)
-		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true,
+		d.Add(plan.Change{Setting: set, From: d.Now(set), To: backends.ValueOf(p.want), State: true,
 			After: append([]string{d.last}, loaded...),
 			Why:   "read after the reboot: " + vfsWhy(p) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
 		d.h.Ready = append(d.h.Ready, set.ID())
@@ -103,7 +103,7 @@ func (d *driverPart) component(c backends.Component, within string) {
 		return
 	}
 	set := d.set(backends.KindComponent, c.Name)
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within},
+	d.Add(plan.Change{Setting: set, From: d.Now(set), To: backends.ValueOf(c.Version), Within: []string{within},
 		Disrupts:     []plan.Disruption{plan.HostReboot},
 		Why:          "from " + c.Path + ", without -f: the installer's checks stay on",
 		Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
@@ -221,7 +221,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	set := d.set(backends.KindFirmware, nic.CardAddress(pci))
 	c := plan.Change{Setting: set, From: backends.Unknown(ssh), To: backends.Unknown(ssh), Late: backends.ValueOf(keys), Within: []string{ssh},
 		After: draft.IDs(d.first), Disrupts: []plan.Disruption{plan.HostReboot}, Why: why, Irreversible: irreversible}
-	if now := current.Value(d.Inventory, set); now.Known() {
+	if now := d.Now(set); now.Known() {
 		to, err := plan.Resolve(c, now)
 		if err != nil {
 			d.Refuse(d.ref, "HOST-SRIOVEN-009", backends.HintOf(err), "%v", err)

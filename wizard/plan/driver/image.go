@@ -8,7 +8,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -128,7 +127,7 @@ func (d *driverPart) editImage(install []backends.Component) {
 			from = "from " + c.Path + ", which vCenter fetches and keeps"
 		}
 		if !slices.ContainsFunc(d.Plan.Changes, planned) &&
-			d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Irreversible: d.oneWay(c),
+			d.Add(plan.Change{Setting: set, From: d.Now(set), To: backends.ValueOf(c.Version), Irreversible: d.oneWay(c),
 				Why: from + "; the image belongs to the whole cluster, and its hosts that are not remediated stop being compliant"}) {
 			d.ofAll()
 		}
@@ -149,7 +148,7 @@ func (d *driverPart) oneWay(c backends.Component) string {
 // imageComponent plans the remediation of the host, which reboots it.
 func (d *driverPart) imageComponent(c backends.Component, within string) {
 	set := d.set(backends.KindImageComponent, c.Name)
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within},
+	d.Add(plan.Change{Setting: set, From: d.Now(set), To: backends.ValueOf(c.Version), Within: []string{within},
 		After:    slices.Clone(d.before),
 		Disrupts: []plan.Disruption{plan.HostReboot}, Irreversible: d.oneWay(c),
 		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms " +

@@ -6,7 +6,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -23,7 +22,7 @@ func (d *driverPart) pause(after string) {
 
 func (d *driverPart) pauseOf(p port, after string) {
 	set := backends.Setting{Target: backends.HostRef(d.h.Name), Kind: backends.KindPause, Name: p.Device}
-	from := current.Value(d.Inventory, set)
+	from := d.Now(set)
 	if !from.Known() {
 		d.Refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", p.Device)
 		return

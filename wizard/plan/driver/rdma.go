@@ -30,7 +30,7 @@ func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.Of(ports[0].Driver)}
 	id := d.reboot(1, "the RDMA device of "+devices+" appears at the next boot")
 	set := d.set(backends.KindModuleParams, d.fam.Driver())
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(nic.WithRDMA(h.Host, ports...)),
+	d.Add(plan.Change{Setting: set, From: d.Now(set), To: current.Params(nic.WithRDMA(h.Host, ports...)),
 		Within: []string{id}, Disrupts: []plan.Disruption{plan.HostReboot},
 		Why: "switches RDMA on for " + devices + " (" + d.fam.RoCE().Source +
 			"); the whole string is written, and values that others have set in it are kept"})

@@ -97,7 +97,7 @@ func (g *guestPart) persistence(driver string) {
 	case !g.asked:
 		to = g.until // the driver may have to be installed first
 	case !g.cycled || g.v.Guest.GPUUnit == backends.GPUUnitEnabled: // the unit sets it after a power cycle too
-		from = current.Value(g.Inventory, g.set(backends.KindGPUPersist, ""))
+		from = g.Now(g.set(backends.KindGPUPersist, ""))
 	}
 	g.change(backends.KindGPUPersist, "", from, to, "without it the driver initializes a GPU anew for each first program that uses it",
 		func(c *plan.Change) {

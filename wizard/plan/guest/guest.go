@@ -383,7 +383,7 @@ func (g *guestPart) class(n answers.Adapter) {
 	}
 	from := g.until
 	if g.asked && !g.cycled {
-		from = current.Value(g.Inventory, g.set(backends.KindTrafficClass, n.PortGroup))
+		from = g.Now(g.set(backends.KindTrafficClass, n.PortGroup))
 	}
 	tc := sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
 	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc),
@@ -409,7 +409,7 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	s := g.set(backends.KindPortQoS, n.PortGroup)
 	from := g.until
 	if g.asked && !g.cycled {
-		from = current.Value(g.Inventory, s)
+		from = g.Now(s)
 	}
 	q := g.Answers.QoS
 	to := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}

@@ -119,7 +119,7 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 		g.NoteEach(g.v.Name,
 			"[has|have] no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
 	}
-	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)),
+	g.change(backends.KindBuild, backends.BuildDriver, g.Now(g.set(backends.KindBuild, backends.BuildDriver)),
 		backends.ValueOf(file.Path),
 		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it",
 			file.Version), g.afterStack)
@@ -150,7 +150,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 	if !g.builds() {
 		return
 	}
-	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)),
+	g.change(backends.KindBuild, backends.BuildPerftest, g.Now(g.set(backends.KindBuild, backends.BuildPerftest)),
 		backends.ValueOf(file),
 		"to measure GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which does not support --use_cuda",
 		func(c *plan.Change) {
@@ -191,7 +191,7 @@ func (g *guestPart) samePerftest() {
 		if strings.HasPrefix(source, "/") && !g.sees(source, checkPerftest) || !g.builds() {
 			return
 		}
-		from = current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildSamePerftest))
+		from = g.Now(g.set(backends.KindBuild, backends.BuildSamePerftest))
 	}
 	g.change(backends.KindBuild, backends.BuildSamePerftest, from, backends.ValueOf(source),
 		"all guests measure with one release, whose ends understand each other: built into "+backends.PerftestPrefix(backends.BuildSamePerftest)+

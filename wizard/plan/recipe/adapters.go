@@ -27,7 +27,7 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 	for _, n := range v.Nets {
 		wanted[n.PortGroup] = true
 		s := backends.Setting{Target: ref, Kind: backends.KindAdapter, Name: n.PortGroup}
-		c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
+		c := plan.Change{Setting: s, From: b.Now(s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
 			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.Rails[b.RailOf(n)].Switch.Name, Protocol: b.Answers.PVRDMA.Protocol, Start: true,
 		})}
 		if b.Virtual() {

@@ -9,7 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -177,7 +176,7 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	var out []plan.Change
 	nested := backends.Setting{Target: ref, Kind: backends.KindNested}
-	out = append(out, plan.Change{Setting: nested, From: current.Value(b.Inventory, nested), To: backends.ValueOf(false),
+	out = append(out, plan.Change{Setting: nested, From: b.Now(nested), To: backends.ValueOf(false),
 		Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
 	out = append(out, b.keys(v)...)
 	for _, c := range v.Cards {
@@ -188,11 +187,11 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	}
 	if v.Group != "" {
 		s := backends.Setting{Target: ref, Kind: backends.KindDeviceGroup, Name: v.Group}
-		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
+		out = append(out, plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(true),
 			Why: fmt.Sprintf("%d vGPUs %s as one unit: ESXi assigns GPUs that are connected with each other", v.VGPUs, v.VGPU)})
 	} else if v.VGPUs > 0 {
 		s := backends.Setting{Target: ref, Kind: backends.KindVGPU, Name: v.VGPU}
-		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(v.VGPUs),
+		out = append(out, plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(v.VGPUs),
 			Why: "vGPUs of its host's GPUs; ESXi chooses the GPUs at power-on"})
 	}
 	return out
@@ -201,7 +200,7 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 // device plans one device; if the VM has it already its backing is kept.
 func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change {
 	s := backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindDevice, Name: pci}
-	c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: what + ", " + b.Answers.GPUDirect.Backing,
+	c := plan.Change{Setting: s, From: b.Now(s), Why: what + ", " + b.Answers.GPUDirect.Backing,
 		Disrupts: []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoSuspend}}
 	c.To = backends.ValueOf(backends.DeviceSpec{Backing: b.Answers.GPUDirect.Backing, Vendor: vendor, Device: dev})
 	if b.Answers.GPUDirect.Backing == backends.FixedBacking {

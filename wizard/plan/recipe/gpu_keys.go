@@ -11,7 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -45,7 +44,7 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 			name = is
 		}
 		s := backends.Setting{Target: ref, Kind: backends.KindExtra, Name: name}
-		c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(value), Why: why}
+		c := plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(value), Why: why}
 		if strings.EqualFold(v.Extra[name], value) {
 			c.To = c.From
 		}

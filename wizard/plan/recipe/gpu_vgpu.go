@@ -11,7 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -202,7 +201,7 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 				Why: "checked after the last reboot: without a running vGPU Manager the GPUs stay of type Basic"},
 		}, true
 	}
-	from := current.Value(b.Inventory, set)
+	from := b.Now(set)
 	spec := backends.GraphicsSpec{Devices: map[string]string{}}
 	if !from.Known() || from.Decode(&spec) != nil {
 		b.Refuse(ref, checkVGPU, "check the host's connection in vCenter", "its graphics settings could not be read")
@@ -215,7 +214,7 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	out = append(out, plan.Change{Setting: set, From: from, To: backends.ValueOf(spec),
 		Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"})
 	if reboot = !h.ServesVGPUs(); reboot {
-		out = append(out, plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true,
+		out = append(out, plan.Change{Setting: live, From: b.Now(live), To: backends.ValueOf(true), State: true,
 			After: []string{set.ID()},
 			Why:   "checked after the reboot: without a running vGPU Manager the GPUs stay of type Basic"})
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
@@ -245,7 +244,7 @@ func (b *builder) passThrough(h *draft.Host) {
 	}
 	for _, d := range all {
 		set := backends.Setting{Target: ref, Kind: backends.KindPassthrough, Name: d.pci}
-		c := plan.Change{Setting: set, From: current.Value(b.Inventory, set), To: backends.ValueOf(true), Why: b.passWhy(d)}
+		c := plan.Change{Setting: set, From: b.Now(set), To: backends.ValueOf(true), Why: b.passWhy(d)}
 		if reboot != "" {
 			c.Within, c.Disrupts = []string{reboot}, []plan.Disruption{plan.HostReboot}
 		}
@@ -259,7 +258,7 @@ func (b *builder) passThrough(h *draft.Host) {
 			after = append(after, reboot)
 		}
 		live := backends.Setting{Target: ref, Kind: backends.KindActivePassthrough, Name: d.pci}
-		b.Add(plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: after,
+		b.Add(plan.Change{Setting: live, From: b.Now(live), To: backends.ValueOf(true), State: true, After: after,
 			Why: "checked after it was enabled: some hosts lose it at the next boot (PCIe hot-plug, HPE a00121002)"})
 		h.Ready = append(h.Ready, live.ID())
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
@@ -70,7 +69,7 @@ func (b *builder) vmknic(h *draft.Host) {
 		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref, "option "), "the option %s could not be read", backends.VMKNICOption)
 		return
 	}
-	from := current.Value(b.Inventory, s)
+	from := b.Now(s)
 	if creates { // the host chooses the name
 		id := vmknicSetting(h.Name, b.control[h.Name].ip).ID()
 		b.Add(plan.Change{Setting: s, From: from, To: backends.Unknown(id), After: []string{id},
@@ -114,7 +113,7 @@ func (b *builder) firewall(h *draft.Host) {
 				strings.Join(shut, ", "))
 		}
 	}
-	b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
+	b.Add(plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(true),
 		Why: "hosts talk to each other on TCP 28250 to 28761, the ports of the ruleset; if they are closed, PVRDMA may fall back to TCP [U]"})
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
@@ -36,7 +35,7 @@ func (b *builder) powerPolicy(h *draft.Host) {
 		b.NoteEach(h.Name, "[its|their] BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
-		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"),
+		b.Add(plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf("static"),
 			Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
 	}
 }

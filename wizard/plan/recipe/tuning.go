@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -23,7 +22,7 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 	ref, h := backends.VMRef(v.Name), b.Part(v.Host)
 	add := func(kind backends.Kind, name string, to any, why string) {
 		s := backends.Setting{Target: ref, Kind: kind, Name: name}
-		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why})
+		out = append(out, plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(to), Why: why})
 	}
 	want := b.Answers.Tuning
 	if want.ReserveCPU || want.Latency == latencyHigh {

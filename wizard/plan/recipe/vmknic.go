@@ -7,7 +7,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -96,7 +95,7 @@ func (b *builder) createVMKNics() {
 		}
 		b.sameSubnet(h, c.ip)
 		after := []string{backends.Setting{Target: backends.PortGroupRef(create.PortGroup), Kind: backends.KindPortGroup}.ID()}
-		if member := draft.MemberSetting(h.Name, group); current.Value(b.Inventory, member).IsAbsent() {
+		if member := draft.MemberSetting(h.Name, group); b.Now(member).IsAbsent() {
 			if !slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Setting == member }) {
 				b.Refuse(backends.HostRef(h.Name), "HOST-VMKNIC-EXIST-002",
 					"add the host to "+group+", or choose another pvrdma.vmknic.create.portgroup",

@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -200,14 +199,14 @@ func (b *builder) vm(v *draft.VM) {
 		if slotsMove(v, to) {
 			names = b.nicNames(v, to)
 		}
-		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why, After: names,
+		body = append(body, plan.Change{Setting: s, From: b.Now(s), To: backends.ValueOf(to), Why: why, After: names,
 			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
 	if b.Answers.AdapterType() == "pvrdma" && to < sizing.HardwareNativeEndpoints {
 		b.NoteEach(v.Name, "%s", pvrdmaLacks(to))
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
-	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
+	body = append(body, plan.Change{Setting: mem, From: b.Now(mem),
 		To:       backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
 		Why:      "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)",
 		Disrupts: []plan.Disruption{plan.MemoryLocked}})

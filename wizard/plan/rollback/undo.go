@@ -270,7 +270,7 @@ func (u *undo) moot(c plan.Change) bool {
 	if c.Kind != backends.KindModules {
 		return false
 	}
-	_, there := u.brackets[plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(c.Target.Name)}.ID()]
+	_, there := u.brackets[plan.PowerID(c.Target.Name)]
 	return there
 }
 

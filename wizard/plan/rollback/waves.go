@@ -70,7 +70,7 @@ func (u *undo) waves(onHost map[string][]string) {
 			if v.Host != host || v.Template {
 				continue
 			}
-			id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
+			id := plan.PowerID(v.Name)
 			_, planned := u.brackets[id]
 			switch {
 			case planned:
@@ -148,7 +148,7 @@ func (u *undo) keepVCenterUp() {
 	}
 	for i := range u.inv.VMs {
 		v := &u.inv.VMs[i]
-		_, planned := u.brackets[plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()]
+		_, planned := u.brackets[plan.PowerID(v.Name)]
 		if v.Power != "poweredOn" || v.Template || planned || u.inv.Host(v.Host) == nil {
 			continue
 		}
