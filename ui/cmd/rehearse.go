@@ -335,7 +335,7 @@ func (p *play) told(run string, before *planLines, list []engine.Event, st *jour
 	}
 	var done report.Report
 	if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
-		p.Judged(done.Checks)
+		p.Judged(done.Checks, done.NotApplicable)
 		p.Measurements = append(p.Measurements, done.Measurements...)
 		if code != 0 && !failures(list) {
 			p.Failed = append(ownNotes(done.Notes), p.Failed...)

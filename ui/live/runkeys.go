@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -149,7 +147,7 @@ func (r *Run) listed() []*engine.TargetState {
 	var out []*engine.TargetState
 	for _, t := range r.state.Targets {
 		name := strings.ToLower(backends.Clean(t.Target.String()) + " " + t.Word())
-		if !(r.list.fold && t.Word() == "done") && strings.Contains(name, strings.ToLower(r.list.filter)) {
+		if !(r.list.fold && t.Word() == "done") && strings.Contains(name, strings.ToLower(backends.Clean(r.list.filter))) {
 			out = append(out, t)
 		}
 	}
@@ -177,12 +175,9 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 	}
 	var below []string
 	if l.details {
-		below = r.details(all[l.at], width, max(2, room/2), now)
+		below = r.details(backends.Shown(all[l.at]), width, max(2, room/2), now)
 	}
-	wide := 0
-	for _, t := range all {
-		wide = max(wide, lipgloss.Width(t.Target.String()))
-	}
+	wide := widest(all)
 	fits := max(1, room-1-len(below))
 	top := min(max(0, l.at-fits/2), max(0, len(all)-fits))
 	for i := top; i < min(len(all), top+fits); i++ {
@@ -190,7 +185,7 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 		if i == l.at {
 			mark = r.theme.Accent.Render("> ")
 		}
-		lines = append(lines, mark+r.row(all[i], min(wide, 32), width-2, now))
+		lines = append(lines, mark+r.row(all[i], wide, width-2, now))
 	}
 	return append(lines, below...)
 }

@@ -17,8 +17,10 @@ const pinned = 3
 
 // View draws the screen; now is the time that its clock shows.
 func (r *Run) View(width, height int, now time.Time) string {
-	page := *r // keys act on the targets of r
-	page.state, page.list.confirm = backends.Shown(r.state), backends.Shown(r.list.confirm)
+	page := *r // keys act on the targets of r; of thousands, only those that are drawn are cleaned
+	page.state.Targets = nil
+	page.state, page.list.confirm = backends.Shown(page.state), backends.Shown(r.list.confirm)
+	page.state.Targets = r.state.Targets
 	page.list.filter, page.list.said = backends.Clean(r.list.filter), backends.Clean(r.list.said)
 	r = &page
 	lines := append(r.headline(width, now), "")
@@ -111,11 +113,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 			}
 		}
 	}
-	wide := 0
-	for _, t := range all {
-		wide = max(wide, lipgloss.Width(t.Target.String()))
-	}
-	wide = min(wide, 32)
+	wide := widest(all)
 	var lines []string
 	hidden := map[string]int{}
 	for _, t := range all {
@@ -137,7 +135,16 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 	return lines
 }
 
+func widest(all []*engine.TargetState) int {
+	wide := 0
+	for _, t := range all {
+		wide = max(wide, lipgloss.Width(backends.Clean(t.Target.String())))
+	}
+	return min(wide, 32)
+}
+
 func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string {
+	t = backends.Shown(t)
 	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, untried: theme.Skipped, "done": theme.Pass,
 		"waiting": theme.Waiting}[t.Word()]
 	name := r.theme.Cut(t.Target.String(), wide)
