@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // TestReleaseSignature signs checksums with a key made for the test and verifies them as the documentation says.
@@ -20,9 +22,7 @@ func TestReleaseSignature(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, filepath.Join(dir, name), text)
 	}
 	// run runs a command in the directory and returns what it printed.
 	run := func(stdin, name string, args ...string) (string, error) {
@@ -42,23 +42,15 @@ func TestReleaseSignature(t *testing.T) {
 	write("rdma-setup.tar.gz", "an archive\n")
 	write("SHA256SUMS", must("", "sha256sum", "rdma-setup.tar.gz"))
 	must("", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "release", "-f", "key")
-	public, err := os.ReadFile(filepath.Join(dir, "key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	public := testclass.Read(t, filepath.Join(dir, "key.pub"))
 	write("allowed_signers", `release@example.com namespaces="rdma-setup-release" `+string(public))
 	script, err := filepath.Abs("dist/sign.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	must("", script, "key", "SHA256SUMS")
 
 	verify := []string{"-Y", "verify", "-f", "allowed_signers", "-I", "release@example.com", "-n", "rdma-setup-release", "-s",
 		"SHA256SUMS.sig"}
-	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := testclass.Read(t, filepath.Join(dir, "SHA256SUMS"))
 	if out := must(string(sums), "ssh-keygen", verify...); !strings.Contains(out, "Good") {
 		t.Errorf("verify says %q", out)
 	}
@@ -68,9 +60,7 @@ func TestReleaseSignature(t *testing.T) {
 	if out, err := run("", script, "key", "SHA256SUMS"); err == nil || !strings.Contains(out, "exists already") {
 		t.Errorf("signed twice: %v %s", err, out)
 	}
-	if err := os.Remove(filepath.Join(dir, "SHA256SUMS.sig")); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Remove(filepath.Join(dir, "SHA256SUMS.sig")))
 	write("rdma-setup.tar.gz", "another archive\n")
 	if out, err := run("", script, "key", "SHA256SUMS"); err == nil || !strings.Contains(out, "nothing is signed") {
 		t.Errorf("signed sums that are wrong: %v %s", err, out)

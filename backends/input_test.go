@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func TestPermissionsOfInputs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, []byte("secret\n"), 0o600))
 	for _, tt := range []struct {
 		in   backends.Input
 		mode os.FileMode
@@ -32,9 +31,7 @@ func TestPermissionsOfInputs(t *testing.T) {
 		{backends.InputSSHConfig, 0o602, "Run: chmod go-w " + path},
 		{backends.InputAnswers, 0o666, ""},
 	} {
-		if err := os.Chmod(path, tt.mode); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Chmod(path, tt.mode))
 		_, err := tt.in.ReadFile(path)
 		if (err == nil) != (tt.hint == "") || backends.HintOf(err) != tt.hint || err != nil && backends.KindOf(err) != backends.KindUsage {
 			t.Errorf("%s of mode %#o: %v (hint %q)", tt.in.Name, tt.mode, err, backends.HintOf(err))
@@ -45,9 +42,7 @@ func TestPermissionsOfInputs(t *testing.T) {
 // TestInputFromPipes reads the output of a process substitution, and does not wait forever if nobody writes.
 func TestInputFromPipes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, syscall.Mkfifo(path, 0o644))
 	written := make(chan error, 1)
 	go func() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -70,9 +65,7 @@ func TestInputFromPipes(t *testing.T) {
 func TestInputOfASlowCommand(t *testing.T) {
 	for _, text := range []string{"secret\n", ""} {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		t.Cleanup(func() { r.Close() })
 		path := fmt.Sprintf("/dev/fd/%d", r.Fd())
 		type answer struct {
@@ -97,10 +90,7 @@ func TestInputOfASlowCommand(t *testing.T) {
 
 // TestInputsAreDocumented compares the table of the security document with the limits.
 func TestInputsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../assets/docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, "../assets/docs/security.md")
 	for _, in := range []backends.Input{
 		backends.InputPassword, backends.InputKey, backends.InputPublicKey, backends.InputSettings, backends.InputSSHConfig,
 		backends.InputKnownHosts,
@@ -142,12 +132,8 @@ func TestGroupOfTheOwnerMayWrite(t *testing.T) {
 		t.Log("only root can give a file to another group: the group of this user is tried alone")
 	}
 	path := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o664); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, nil, 0o600))
+	testclass.OK(t, os.Chmod(path, 0o664))
 	if os.Getuid() != 0 {
 		return
 	}

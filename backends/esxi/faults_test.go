@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // cx4Wants is what the Ethernet card is requested.
@@ -60,9 +61,7 @@ func TestToolsFail(t *testing.T) {
 				l.World().View(func(s *world.State) { r.prepare(s.Host("esx-01")) })
 			}
 			if r.fault != "" {
-				if err := l.World().Faults.Add("host=esx-01," + r.fault); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, l.World().Faults.Add("host=esx-01,"+r.fault))
 			}
 			if r.set == nil {
 				r.set = cx4Wants("32")
@@ -104,14 +103,10 @@ func TestConnectionBreaks(t *testing.T) {
 				t.Run(command+" "+nth+" "+do, func(t *testing.T) {
 					t.Parallel()
 					l, h := start(t, "healthy")
-					if err := l.World().Faults.Add("host=esx-01,command=" + command + ",nth=" + nth + ",do=" + do); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, l.World().Faults.Add("host=esx-01,command="+command+",nth="+nth+",do="+do))
 					s, set := firmware("esx-01", cx4), h.Setters()[backends.KindFirmware]
 					to := backends.ValueOf(cx4Wants("32"))
-					if err := set.Set(t.Context(), s, to, nil); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, set.Set(t.Context(), s, to, nil))
 					if got, err := set.Read(t.Context(), s); err != nil || got != to {
 						t.Errorf("%s (%v)", got, err)
 					}
@@ -154,9 +149,7 @@ func TestIdentityByTheOtherTool(t *testing.T) {
 		c.PSID, c.Lanes = "DEL0000000027", 4
 	})
 	all, err := cards(t, h, "esx-02")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if c := all[cx5]; c.PSID != "DEL0000000027" || c.Slot != (backends.Slot{Gen: 3, Lanes: 4}) {
 		t.Errorf("%+v", c)
 	}
@@ -164,9 +157,7 @@ func TestIdentityByTheOtherTool(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	l, h := start(t, "healthy")
-	if err := l.World().SetService("esx-01", "TSM-SSH", false); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, l.World().SetService("esx-01", "TSM-SSH", false))
 	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable {
 		t.Errorf("SSH is off: %v", err)
 	}
@@ -175,15 +166,11 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Errorf("no address: %v", err)
 	}
 	gate, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	addr := gate.Addr().(*net.TCPAddr)
 	gate.Close() // nothing listens there now
 	pool, err := ssh.NewPool(ssh.Config{Keys: []string{filepath.Join(l.Dir(), "id_ed25519")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { _ = pool.Close() })
 	h = esxi.New(pool, func(string) (ssh.Target, bool) {
 		return ssh.Target{Class: "esxi", Host: "127.0.0.1", Port: addr.Port, User: "root"}, true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 const (
@@ -26,9 +27,7 @@ func TestBuildFromFiles(t *testing.T) {
 			try := func(name string, to backends.Value) {
 				t.Helper()
 				s := m.setting(backends.KindBuild, name)
-				if err := set.Set(t.Context(), s, to, nil); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, set.Set(t.Context(), s, to, nil))
 				if now, err := set.Read(t.Context(), s); err != nil || now != to {
 					t.Fatalf("%s is %s, want %s: %v", name, now, to, err)
 				}
@@ -56,9 +55,7 @@ func TestBuildFromFiles(t *testing.T) {
 			keeper, _ := backends.As[backends.Keeper](set)
 			s := m.setting(backends.KindBuild, backends.BuildPerftest)
 			kept, err := keeper.Keep(t.Context(), s, backends.Absent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			kept = throughJSON(t, kept)
 			differs := func(want int) {
 				t.Helper()
@@ -110,9 +107,7 @@ func TestSamePerftest(t *testing.T) {
 			m := newMachine(t, config{os: os, source: true})
 			set, s := m.Setters()[backends.KindBuild], m.setting(backends.KindBuild, backends.BuildSamePerftest)
 			m.root(t, "mkdir -p /opt/perftest && echo theirs >/opt/perftest/file && rm /usr/local/cuda/include/cuda.h")
-			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil))
 			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "6.24" || g.Tests() != "6.24" ||
 				g.Built[backends.BuildSamePerftest] != backends.ValueOf(perftestSource) {
 				t.Errorf("%q %q %v", g.OwnTests, g.Perftest, g.Built)
@@ -125,9 +120,7 @@ func TestSamePerftest(t *testing.T) {
 			if now, err := set.Read(t.Context(), s); err != nil || !now.IsPartial() {
 				t.Errorf("its note was cut off: %s, %v", now, err)
 			}
-			if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, backends.Absent, nil))
 			m.root(t, "[ -e /opt/perftest/file ] && ! [ -e /opt/perftest-same ] && ! [ -e /var/lib/rdma-setup/built ]")
 			m.root(t, "mkdir /opt/perftest-same")
 			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err == nil ||

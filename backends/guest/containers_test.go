@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 const (
@@ -59,22 +60,16 @@ inspect) case $2 in aaa) cat "$W/ngc" ;; bbb) cat "$W/web" ;; esac ;;
 exec) echo "$2" >>"$W/entered"; printf '/dev/infiniband/uverbs0\ndevices\n2 HCAs found:\n\tmlx5_0\n\tmlx5_1\n' ;; esac`,
 		"nerdctl": `[ -e "$W/down" ] && exit 1; [ "$1" = ps ]`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
 	for name, text := range map[string]string{"ngc": ngcInspect, "web": plainInspect} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	run := func() []backends.Container {
 		cmd := exec.Command("/bin/sh", "-c", containerScript())
 		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "W=" + dir}
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		return facts{"containers": string(out)}.containers()
 	}
 	want := []backends.Container{{Name: "ngc", Verbs: 2, Devices: true, IPCLock: true, HostNet: true}}
@@ -84,9 +79,7 @@ exec) echo "$2" >>"$W/entered"; printf '/dev/infiniband/uverbs0\ndevices\n2 HCAs
 	if entered, err := os.ReadFile(filepath.Join(dir, "entered")); err != nil || strings.TrimSpace(string(entered)) != "aaa" {
 		t.Errorf("a container that has nothing to do with RDMA was entered: %s %v", entered, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "down"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(filepath.Join(dir, "down"), nil, 0o644))
 	if got := run(); got != nil {
 		t.Errorf("an engine that is down is taken for one without containers: %v", got)
 	}

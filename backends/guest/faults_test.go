@@ -10,13 +10,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func (m *machine) fault(t *testing.T, rule string) {
 	t.Helper()
-	if err := m.world.Faults.Add("vm=" + m.vm + "," + rule); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, m.world.Faults.Add("vm="+m.vm+","+rule))
 }
 
 // What goes wrong in a guest is said in words that fit, of the kind that fits, and leaves no half-written file.
@@ -110,9 +109,7 @@ func TestAVirtualPackageCountsByItsProvider(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 	want := backends.ValueOf(backends.PackageSpec{Installed: []string{"libmlx4-1", "rdma-core"}})
-	if err := set.Set(t.Context(), s, want, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), s, want, nil))
 	if now, err := set.Read(t.Context(), s); err != nil || now != want {
 		t.Errorf("%s, %v", now, err)
 	}
@@ -123,12 +120,8 @@ func TestPackagesThatOthersNeedAreNotRemoved(t *testing.T) {
 	s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 	one := backends.ValueOf(backends.PackageSpec{Installed: []string{"ibverbs-providers"}})
 	kept, err := set.(backends.Keeper).Keep(t.Context(), s, one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Set(t.Context(), s, one, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, set.Set(t.Context(), s, one, nil))
 	m.root(t, "apt-get -y install perftest infiniband-diags") // somebody else, later
 	err = set.(backends.Keeper).Restore(t.Context(), s, kept, nil)
 	if backends.KindOf(err) != backends.KindConflict {
@@ -231,9 +224,7 @@ func TestAPortThatIsDownIsRepaired(t *testing.T) {
 	if now, err := set.Read(t.Context(), s); err != nil || now != backends.ValueOf("PORT_DOWN") {
 		t.Fatalf("%s, %v", now, err)
 	}
-	if err := set.Set(t.Context(), s, backends.ValueOf("PORT_ACTIVE"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf("PORT_ACTIVE"), nil))
 	if now, err := set.Read(t.Context(), s); err != nil || now != backends.ValueOf("PORT_ACTIVE") {
 		t.Errorf("%s, %v", now, err)
 	}
@@ -283,7 +274,5 @@ func TestAGuestThatIsCutOffByItsAddress(t *testing.T) {
 		t.Fatalf("cut off %v: %v, hint %q", cut.Load(), err, backends.HintOf(err))
 	}
 	m.proxy.reopen()
-	if err := m.Wait(t.Context(), m.vm); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, m.Wait(t.Context(), m.vm))
 }

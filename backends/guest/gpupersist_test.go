@@ -40,9 +40,7 @@ func TestGPUPersistence(t *testing.T) {
 			reads(backends.Absent)
 			before := listing()
 			kept, err := k.Keep(t.Context(), s, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 
 			m.fault(t, "command=nvidia-smi -pm,do=fail:Unable to set persistence mode")
 			if err := set.Set(t.Context(), s, to, nil); err == nil || !strings.Contains(err.Error(), "keep GPUs initialized") {
@@ -50,26 +48,18 @@ func TestGPUPersistence(t *testing.T) {
 			}
 			reads(backends.Partial(nil))
 			m.world.Faults.Clear()
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
 			reads(to)
 			m.reboot(t)
 			reads(to)
 
-			if err := k.Restore(t.Context(), s, kept, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, k.Restore(t.Context(), s, kept, nil))
 			if d := cmp.Diff(before, listing()); d != "" {
 				t.Errorf("left (-before +after):\n%s", d)
 			}
 			reads(backends.Absent)
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
+			testclass.OK(t, set.Set(t.Context(), s, backends.Absent, nil))
 			reads(backends.Absent)
 
 			m.root(t, "nvidia-smi -i 0 -pm 1") // by hand, of one GPU
@@ -77,12 +67,8 @@ func TestGPUPersistence(t *testing.T) {
 				t.Fatal(err)
 			}
 			before = listing()
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := k.Restore(t.Context(), s, kept, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
+			testclass.OK(t, k.Restore(t.Context(), s, kept, nil))
 			if d := cmp.Diff(before, listing()); d != "" {
 				t.Errorf("one GPU was on (-before +after):\n%s", d)
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A place is a directory of this machine where steps run under a real shell. Whoever runs the test owns it; to the scripts
@@ -25,9 +26,7 @@ type place struct {
 
 func newPlace(t *testing.T) place {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "lock"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700))
 	return place{t: t, work: filepath.Join(dir, "run")}
 }
 
@@ -44,12 +43,8 @@ func (p place) start(s step) *exec.Cmd {
 func heard(t *testing.T, c *exec.Cmd, text string) io.Reader {
 	t.Helper()
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, c.Start())
 	lines := bufio.NewReader(out)
 	for said := ""; ; {
 		line, err := lines.ReadString('\n')
@@ -88,12 +83,8 @@ func TestGuardInARealShell(t *testing.T) {
 	for _, tool := range []string{"sh", "stat", "mkdir", "chmod", "rm", "rmdir", "mktemp", "sha256sum", "date", "mv", "cat", "sleep",
 		"timeout"} {
 		at, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(at, filepath.Join(bare, tool)); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
+		testclass.OK(t, os.Symlink(at, filepath.Join(bare, tool)))
 	}
 	for name, path := range map[string]string{"with flock": "", "without": bare} {
 		t.Run(name, func(t *testing.T) {
@@ -112,9 +103,7 @@ func TestGuardInARealShell(t *testing.T) {
 			heard(t, first, "#begins") // what the step itself prints comes when it has ended
 			second := p.start(body("cat " + mark))
 			rest := heard(t, second, "#waiting ")
-			if err := os.WriteFile(on, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, os.WriteFile(on, nil, 0o600))
 			read, _ := io.ReadAll(rest)
 			if root && !strings.HasSuffix(string(read), "begun\nended\n") {
 				t.Errorf("the second said %q", read)
@@ -165,9 +154,7 @@ func TestGuardInARealShell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			if err := prepare(p); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, prepare(p))
 			mark := filepath.Join(filepath.Dir(p.work), "mark")
 			out, rc := do(p, body("touch "+mark))
 			if rc != exitUntrusted || !strings.Contains(out, "is not a directory of root") {

@@ -29,9 +29,7 @@ func (m *machine) differs(t *testing.T, a backends.Assignment, kept backends.Kep
 	t.Helper()
 	k, _ := backends.As[backends.Keeper](m.Setters()[a.Kind])
 	now, err := k.Observe(t.Context(), a.Setting, kept.Bare())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return backends.Differences(kept.Bare(), now)
 }
 
@@ -82,15 +80,11 @@ func TestModulesAtBootHalfDone(t *testing.T) {
 				before := m.listing(t)
 				k, _ := backends.As[backends.Keeper](set)
 				kept, err := k.Keep(t.Context(), a.Setting, a.To)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				if d := m.differs(t, a, kept); len(d) > 0 {
 					t.Errorf("before the change there differ %v", d)
 				}
-				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, set.Set(t.Context(), a.Setting, a.To, nil))
 				if done := m.listing(t); !strings.Contains(done, unit+" 644 0:0") || !strings.Contains(done, wants+" -> ") {
 					t.Errorf("the listing does not show what was set:\n%s", done)
 				}
@@ -106,9 +100,7 @@ func TestModulesAtBootHalfDone(t *testing.T) {
 					t.Error("half done nothing differs from the record")
 				}
 				for range 2 { // the second time there is nothing to do
-					if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, k.Restore(t.Context(), a.Setting, kept, nil))
 					if d := m.differs(t, a, kept); len(d) > 0 {
 						t.Errorf("restored there differ %v", d)
 					}
@@ -147,12 +139,8 @@ func TestModulesAtBootWithObstacles(t *testing.T) {
 				before := m.listing(t)
 				k, _ := backends.As[backends.Keeper](set)
 				kept, err := k.Keep(t.Context(), a.Setting, a.To)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
+				testclass.OK(t, set.Set(t.Context(), a.Setting, a.To, nil))
 				m.fault(t, o.fault)
 				if err := k.Restore(t.Context(), a.Setting, kept, nil); err == nil || !strings.Contains(err.Error(), o.says) {
 					t.Errorf("with %s: %v", o.name, err)
@@ -184,9 +172,7 @@ func TestAFullBootFromTheStart(t *testing.T) {
 	k, _ := backends.As[backends.Keeper](set)
 	before := m.listing(t)
 	kept, err := k.Keep(t.Context(), s, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	m.fault(t, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device")
 	if err := set.Set(t.Context(), s, to, nil); err == nil {
 		t.Error("nothing was said")
@@ -246,9 +232,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 					backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)},
 					backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
 					if w.Kind == backends.KindPackages || w.Kind == backends.KindAddress && h.kind == backends.KindTrafficClass {
-						if err := m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil); err != nil {
-							t.Fatal(err)
-						}
+						testclass.OK(t, m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil))
 					}
 					if w.Kind == h.kind {
 						a = w
@@ -265,16 +249,10 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				}
 				before := state()
 				prior, err := set.Read(t.Context(), a.Setting)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				kept, err := k.Keep(t.Context(), a.Setting, a.To)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
+				testclass.OK(t, set.Set(t.Context(), a.Setting, a.To, nil))
 				if d := m.differs(t, a, kept); len(d) == 0 {
 					t.Error("when it is set nothing differs from the record")
 				}
@@ -288,9 +266,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 					t.Error("half done nothing differs from the record")
 				}
 				for range 2 {
-					if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, k.Restore(t.Context(), a.Setting, kept, nil))
 					if d := m.differs(t, a, kept); len(d) > 0 {
 						t.Errorf("restored there differ %v", d)
 					}
@@ -317,15 +293,9 @@ func TestRestoreLeavesOutTheWritesOfOthers(t *testing.T) {
 	m.root(t, "echo half >/etc/systemd/system/.rdma-setup-vmw_pvrdma.service.Ab3xYz")
 	k, _ := backends.As[backends.Keeper](set)
 	kept, err := k.Keep(t.Context(), a.Setting, a.To)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, set.Set(t.Context(), a.Setting, a.To, nil))
+	testclass.OK(t, k.Restore(t.Context(), a.Setting, kept, nil))
 	if d := m.differs(t, a, kept); len(d) > 0 {
 		t.Errorf("restored there differ %v", d)
 	}
@@ -344,9 +314,7 @@ func TestFilesThatDisappearWhileTheyAreRead(t *testing.T) {
 		s, to := m.setting(backends.KindPersist, ""), backends.ValueOf(backends.Persist{Reload: "vmw_pvrdma"})
 		k, _ := backends.As[backends.Keeper](m.Setters()[backends.KindPersist])
 		before, err := k.Keep(t.Context(), s, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		m.root(t, "echo half >"+half+`; printf '#!/bin/sh\nrm -f `+half+`\nexit 1\n' >"$(command -v `+program+`)"`)
 		kept, err := k.Keep(t.Context(), s, to)
 		if (err == nil) != (want == "") || backends.KindOf(err) != want {
@@ -370,9 +338,7 @@ func TestAFullEtc(t *testing.T) {
 			m.root(t, "echo '# of somebody else' >/etc/modules-load.d/rdma-setup.conf")
 			before := m.listing(t)
 			kept, err := k.Keep(t.Context(), s, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			const full = "command=mktemp /etc,do=fail:mktemp: failed to create file: No space left on device"
 			m.fault(t, full)
 			if err := set.Set(t.Context(), s, to, nil); err == nil || !strings.Contains(err.Error(), "No space left") {
@@ -382,9 +348,7 @@ func TestAFullEtc(t *testing.T) {
 				t.Errorf("half a change (-before +after):\n%s", d)
 			}
 			m.world.Faults.Clear()
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
 			m.fault(t, full)
 			if err := k.Restore(t.Context(), s, kept, nil); err == nil || !strings.Contains(err.Error(), "No space left") {
 				t.Errorf("restore: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 const (
@@ -36,9 +37,7 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	run := func(command string) ssh.Result {
 		t.Helper()
 		r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: command, Sudo: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		return r
 	}
 	if m.Survey(t.Context(), m.vm).Engine != nil {
@@ -64,9 +63,7 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 		t.Errorf("an image of somebody else: %v", err)
 	}
 	for range 2 {
-		if err := set.Set(t.Context(), s, backends.ValueOf(rebuilt), nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf(rebuilt), nil))
 		if v, err := set.Read(t.Context(), s); err != nil || v != backends.ValueOf(rebuilt) {
 			t.Fatalf("%s, %v", v, err)
 		}
@@ -87,12 +84,8 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	again := func(before string) error {
 		t.Helper()
 		kept, err := keeper.Keep(t.Context(), s, backends.Absent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := set.Set(t.Context(), s, backends.ValueOf(rebuilt+"# again\n"), nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
+		testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf(rebuilt+"# again\n"), nil))
 		run(before)
 		kept = throughJSON(t, kept)
 		if d := m.differs(t, backends.Assignment{Setting: s}, kept); len(d) != 1 {
@@ -116,9 +109,7 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 		t.Errorf("the image that had the name was pruned: %v", err)
 	}
 	for range 2 {
-		if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, set.Set(t.Context(), s, backends.Absent, nil))
 		if v, err := set.Read(t.Context(), s); err != nil || !v.IsAbsent() {
 			t.Fatalf("%s, %v", v, err)
 		}

@@ -24,9 +24,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{}})
 		s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 		kept, err := set.(backends.Keeper).Keep(t.Context(), s, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		m.fault(t, postinst+",do=hang")
 		ended := make(chan error, 1)
 		go func() { ended <- set.Set(t.Context(), s, want, nil) }()
@@ -53,9 +51,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 	}
 	t.Run("is finished by the next one", func(t *testing.T) {
 		m, s, set, _ := cut(t)
-		if err := set.Set(t.Context(), s, want, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, set.Set(t.Context(), s, want, nil))
 		if now, err := set.Read(t.Context(), s); err != nil || now != want {
 			t.Errorf("installed are %s, %v", now, err)
 		}
@@ -63,9 +59,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 	})
 	t.Run("is taken back without a trace", func(t *testing.T) {
 		m, s, set, kept := cut(t)
-		if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, set.(backends.Keeper).Restore(t.Context(), s, kept, nil))
 		if now := m.root(t, "dpkg-query -W -f '${Package}\\n' perftest rdma-core librdmacm1 2>/dev/null || :"); now != "" {
 			t.Errorf("left are %s", now)
 		}
@@ -76,9 +70,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{}})
 			s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 			kept, err := set.(backends.Keeper).Keep(t.Context(), s, want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			m.fault(t, "command=dpkg --force-confdef --force-confold --status-fd 9 --no-triggers --unpack,do=kill:2")
 			if err := set.Set(t.Context(), s, want, nil); err == nil {
 				t.Fatal("dpkg was killed, and the installation is reported as done")
@@ -105,9 +97,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 	t.Run("and another package manager is waited for", func(t *testing.T) {
 		m, s, set, _ := cut(t)
 		m.fault(t, "command=dpkg --force-confdef,nth=1,do=fail:dpkg: error: dpkg frontend lock was locked by another process with pid 812")
-		if err := set.Set(t.Context(), s, want, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, set.Set(t.Context(), s, want, nil))
 		assertUsable(t, m)
 	})
 }
@@ -134,21 +124,15 @@ func TestPartlyRemovedTrafficClass(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 			for _, a := range wanted(m, "ubuntu-22.04") {
 				if a.Kind == backends.KindPackages || a.Kind == backends.KindAddress {
-					if err := m.Setters()[a.Kind].Set(t.Context(), a.Setting, a.To, nil); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, m.Setters()[a.Kind].Set(t.Context(), a.Setting, a.To, nil))
 				}
 			}
 			m.root(t, "modprobe -a rdma_cm rdma_ucm")
 			before := m.disk(t)
 			s, set := m.setting(backends.KindTrafficClass, m.group), m.Setters()[backends.KindTrafficClass]
 			kept, err := set.(backends.Keeper).Keep(t.Context(), s, backends.ValueOf(106))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := set.Set(t.Context(), s, backends.ValueOf(106), nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
+			testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf(106), nil))
 			m.fault(t, rule)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

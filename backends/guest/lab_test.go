@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,9 +70,7 @@ func newMachine(t *testing.T, c config) *machine {
 	}
 	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name, Timing: world.Timing{VMBoot: 50 * time.Millisecond,
 		Shutdown: 20 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(w.Close)
 	m := &machine{world: w}
 	w.View(func(s *world.State) {
@@ -125,32 +123,22 @@ func newMachine(t *testing.T, c config) *machine {
 		})
 	}
 	lm, err := linux.New(&linux.Site{World: w, Scripts: sh.NewScripts()}, lc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	w.OnPower(m.vm, lm.Power)
 	lm.Power(true)
 	t.Cleanup(lm.Close)
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	key, err := xssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	server, err := sshd.Listen("127.0.0.1:0", lm, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { server.Close() })
 	m.proxy = openProxy(t, server.Addr())
 
 	host, port, _ := net.SplitHostPort(m.proxy.listener.Addr().String())
 	known := filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(known, []byte("["+host+"]:"+port+" "+string(xssh.MarshalAuthorizedKey(key.PublicKey()))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, known, "["+host+"]:"+port+" "+string(xssh.MarshalAuthorizedKey(key.PublicKey())))
 	m.ssh = ssh.Config{
 		KnownHosts:   []string{known},
 		Password:     func(context.Context, ssh.Target) (string, error) { return "let me in", nil },
@@ -158,9 +146,7 @@ func newMachine(t *testing.T, c config) *machine {
 		DialTimeout:  10 * time.Second,
 	}
 	pool, err := ssh.NewPool(m.ssh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { pool.Close() })
 	number, _ := strconv.Atoi(port)
 	c.options.Poll = 20 * time.Millisecond
@@ -213,9 +199,7 @@ func (m *machine) setting(kind backends.Kind, name string) backends.Setting {
 func (m *machine) root(t *testing.T, script string) string {
 	t.Helper()
 	r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: script, Sudo: true, MaxOutput: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if r.ExitCode != 0 {
 		t.Fatalf("%s: exit code %d: %s", script, r.ExitCode, r.Stderr)
 	}
@@ -232,15 +216,9 @@ func (m *machine) disk(t *testing.T) string {
 func (m *machine) reboot(t *testing.T) {
 	t.Helper()
 	before, err := m.BootID(t.Context(), m.vm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.world.RebootGuest(m.vm); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Boot(t.Context(), m.vm, before); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, m.world.RebootGuest(m.vm))
+	testclass.OK(t, m.Boot(t.Context(), m.vm, before))
 }
 
 // A proxy is a TCP proxy that can be closed: open connections are cut, and new ones are refused.
@@ -255,9 +233,7 @@ type proxy struct {
 func openProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	d := &proxy{listener: l}
 	d.done.Go(func() {
 		for {

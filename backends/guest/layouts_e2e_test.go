@@ -37,9 +37,7 @@ func TestE2ELayouts(t *testing.T) {
 				main = append(main, s.script())
 			}
 			functions, err := networkSources.ReadFile("testdata/network/layouts.sh")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			out := inNetwork(t, suiteRoot(t, suite), map[string]string{"layouts.sh": string(functions), "try": script("netplan-try.sh"),
 				"main": strings.Join(append(main, "fresh\necho @end\n"), "\n")})
 			for k, part := range strings.Split(out, "@layout\n")[1:] {
@@ -52,9 +50,7 @@ func TestE2ELayouts(t *testing.T) {
 
 func suiteRoot(t *testing.T, suite string) string {
 	sources, err := fs.Sub(networkSources, "testdata/network/debian")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	kind := "network"
 	if suite != "bookworm" {
 		kind += "-" + suite

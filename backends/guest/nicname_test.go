@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // nameOf returns the name and the MAC of the first interface of the guest.
@@ -37,12 +38,8 @@ func TestNICNameOutlivesItsSlot(t *testing.T) {
 			keep, _ := backends.As[backends.Keeper](m.Setters()[s.Kind])
 			before := m.root(t, "ls -A /etc/systemd/network /boot")
 			kept, err := keep.Keep(t.Context(), s, backends.ValueOf(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
+			testclass.OK(t, m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil))
 			reads(backends.ValueOf(name))
 			if err := m.world.Update(func(st *world.State) ([]world.Event, error) {
 				for _, a := range st.VM(m.vm).Adapters {
@@ -56,9 +53,7 @@ func TestNICNameOutlivesItsSlot(t *testing.T) {
 			if now, _ := m.nameOf(t); now != name {
 				t.Errorf("with the file %s is %s", name, now)
 			}
-			if err := keep.Restore(t.Context(), s, kept, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, keep.Restore(t.Context(), s, kept, nil))
 			reads(backends.Absent)
 			m.reboot(t)
 			if now, _ := m.nameOf(t); now == name {
@@ -80,9 +75,7 @@ func TestNICNameThatNetplanKeeps(t *testing.T) {
 		fmt.Sprintf(`printf '[Match]\nMACAddress=%s\n\n[Link]\nName=%s\n' >/etc/systemd/network/10-netplan-lan.link; update-initramfs -u`, mac,
 			name))
 	s := m.setting(backends.KindNICName, mac)
-	if err := m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil))
 }
 
 // TestNICNameThatIsNotKept: udev applies the first matching .link file alone (systemd.link(5)), and an image of dracut that holds the

@@ -41,9 +41,7 @@ func TestNouveau(t *testing.T) {
 			reads(backends.Absent, true)
 			before := listing()
 			kept, err := k.Keep(t.Context(), s, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 
 			// What is not in the initial RAM disk keeps nothing out: the file alone is not taken for done.
 			m.fault(t, "command="+renew+",do=fail:"+renew+": failed: No space left on device")
@@ -56,17 +54,13 @@ func TestNouveau(t *testing.T) {
 			m.world.Faults.Clear()
 
 			boot, _ := m.BootID(t.Context(), m.vm)
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
 			reads(to, false)
 			again, _ := m.BootID(t.Context(), m.vm)
 			if again == boot {
 				t.Error("the guest was not rebooted")
 			}
-			if err := set.Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), s, to, nil))
 			if now, _ := m.BootID(t.Context(), m.vm); now != again {
 				t.Error("set again it is rebooted again")
 			}
@@ -76,9 +70,7 @@ func TestNouveau(t *testing.T) {
 				t.Errorf("restored with a full /boot: %v", err)
 			}
 			m.world.Faults.Clear()
-			if err := k.Restore(t.Context(), s, kept, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, k.Restore(t.Context(), s, kept, nil))
 			if d := cmp.Diff(before, listing()); d != "" {
 				t.Errorf("left (-before +after):\n%s", d)
 			}

@@ -155,9 +155,7 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 				m.root(t, test.before)
 			}
 			kept, err := set.(backends.Keeper).Keep(t.Context(), s, test.to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if test.fault != "" {
 				m.fault(t, test.fault)
 			}
@@ -185,9 +183,7 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 			if now, err := set.Read(t.Context(), s); err != nil || now != readBack(test.to) {
 				t.Errorf("finished it is %s, %v", now, err)
 			}
-			if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.(backends.Keeper).Restore(t.Context(), s, kept, nil))
 			if now, err := set.Read(t.Context(), s); err != nil || !now.IsAbsent() {
 				t.Errorf("taken back it is %s, %v", now, err)
 			}
@@ -203,9 +199,7 @@ func TestOFEDTrustsNoOtherUser(t *testing.T) {
 			m := newMachine(t, config{os: os, vf: true})
 			s, to := m.setting(backends.KindOFED, ""), ofedOf(ofedNow, strings.Replace(os, "-", "", 1), "x86_64")
 			var spec backends.OFEDSpec
-			if err := to.Decode(&spec); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, to.Decode(&spec))
 			name := strings.TrimSuffix(path.Base(spec.Archive), ".tgz")
 			user := func(script string) {
 				if r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: script}); err != nil || r.ExitCode != 0 {
@@ -224,9 +218,7 @@ func TestOFEDTrustsNoOtherUser(t *testing.T) {
 				other <- err
 			}()
 			m.root(t, "until pgrep -x mlnxofedinstall; do sleep 0.05; done")
-			if err := m.Setters()[backends.KindOFED].Set(t.Context(), s, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, m.Setters()[backends.KindOFED].Set(t.Context(), s, to, nil))
 			if now, err := m.Setters()[backends.KindOFED].Read(t.Context(), s); err != nil || now != readBack(to) {
 				t.Errorf("it is %s, %v", now, err)
 			}
@@ -278,9 +270,7 @@ func TestOFEDRestoresVersions(t *testing.T) {
 	if err == nil {
 		err = set.Set(t.Context(), s, to, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	// As long as no repository has it, that is named, and all else is put back.
 	kept = throughJSON(t, kept)
 	m.fault(t, "command=apt-cache madison libibverbs1,do=fail:N: Unable to locate package libibverbs1")
@@ -291,9 +281,7 @@ func TestOFEDRestoresVersions(t *testing.T) {
 		t.Errorf("%v; there differ %v", err, d)
 	}
 	m.world.Faults.Clear()
-	if err := k.Restore(t.Context(), s, kept, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, k.Restore(t.Context(), s, kept, nil))
 	if got := m.root(t, "dpkg-query -W -f '${Version}' libibverbs1"); got != "38.0-1" {
 		t.Errorf("libibverbs1 is %s", got)
 	}

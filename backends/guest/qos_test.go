@@ -56,15 +56,11 @@ func TestPortQoS(t *testing.T) {
 			set := m.Setters()[a.Kind]
 			k, _ := backends.As[backends.Keeper](set)
 			kept, err := k.Keep(t.Context(), a.Setting, a.To)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if now, err := set.Read(t.Context(), a.Setting); err != nil || !now.IsAbsent() {
 				t.Errorf("before it reads %s, %v", now, err)
 			}
-			if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, set.Set(t.Context(), a.Setting, a.To, nil))
 			if out := m.root(t, nic+show); !strings.Contains(out, c.says) ||
 				!strings.Contains(out, "3:on") && !strings.Contains(out, "enabled     0   0   0   1   0   0   0   0") {
 				t.Errorf("set, the port is\n%s", out)
@@ -80,9 +76,7 @@ func TestPortQoS(t *testing.T) {
 				t.Errorf("half done it reads %s, %v", now, err)
 			}
 			for range 2 {
-				if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, k.Restore(t.Context(), a.Setting, kept, nil))
 			}
 			if d := m.differs(t, a, kept); len(d) > 0 {
 				t.Errorf("restored there differ %v", d)

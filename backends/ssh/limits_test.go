@@ -8,16 +8,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func writeFile(t *testing.T, path, text string, mode os.FileMode) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, path, text)
+	testclass.OK(t, os.Chmod(path, mode))
 	return path
 }
 
@@ -60,9 +57,7 @@ func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 	target := s.target("vm-01")
 	target.Host, target.Port = "vm-01", 0
 	conn, err := newPool(t, c).Dial(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	conn.Close()
 	if got := strings.Join(warned, "\n"); len(warned) != 5 || !strings.Contains(got, `"Match final all"`) ||
 		!strings.Contains(got, `the block "Match exec \"test -e /vpn\"" is ignored`) ||
@@ -92,9 +87,7 @@ func TestOpenKeyIsIgnored(t *testing.T) {
 	c := trusting(t, s)
 	c.Password = nil
 	c.Keys = []string{writeKey(t, priv, "")}
-	if err := os.Chmod(c.Keys[0], 0o640); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Chmod(c.Keys[0], 0o640))
 	_, err := newPool(t, c).Dial(t.Context(), s.target("vm-01"))
 	if backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "ignored: permissions 0640") {
 		t.Errorf("%v", err)

@@ -14,23 +14,18 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	closed.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer silent.Close()
 	web, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer web.Close()
 	go func() {
 		for {
@@ -69,9 +64,7 @@ func TestUnreachable(t *testing.T) {
 	t.Run("hangs up twice, as with MaxStartups", func(t *testing.T) {
 		s := startServer(t, func(s *server) { s.hangups = 2 })
 		conn, err := newPool(t, trusting(t, s)).Dial(t.Context(), s.target("guest vm-01"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		conn.Close()
 	})
 	t.Run("cancelled", func(t *testing.T) {
@@ -106,14 +99,10 @@ func TestOneConnectionATarget(t *testing.T) {
 		t.Errorf("%d logins", n)
 	}
 	a, err := p.Dial(t.Context(), s.target("guest vm-01"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	before := s.count()
 	b, err := p.Dial(t.Context(), s.target("guest vm-01"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	a.Close()
 	if _, err := b.Run(t.Context(), ssh.Command{Script: ":"}); err != nil || s.count() != before {
 		t.Errorf("%d logins, then %d, %v", before, s.count(), err)
@@ -135,9 +124,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	var conns []*ssh.Conn
 	for i, s := range servers {
 		c, err := p.Dial(t.Context(), s.target(fmt.Sprintf("guest vm-%02d", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		defer c.Close()
 		conns = append(conns, c)
 	}
@@ -176,9 +163,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 func TestKeepAliveEndsADeadConnection(t *testing.T) {
 	s := startServer(t, nil)
 	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer front.Close()
 	var cut atomic.Bool
 	go func() { // a path on which packets are lost after the cut
@@ -213,9 +198,7 @@ func TestKeepAliveEndsADeadConnection(t *testing.T) {
 	c := ssh.Config{KeepAlive: 50 * time.Millisecond, Confirm: func(context.Context, ssh.HostKey) (bool, error) { return true, nil },
 		KnownHosts: []string{filepath.Join(t.TempDir(), "k")}, Password: trusting(t).Password}
 	conn, err := newPool(t, c).Dial(t.Context(), ssh.Target{Name: "guest vm-01", Host: host, Port: n, User: "ops"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer conn.Close()
 	_, err = conn.Run(t.Context(), ssh.Command{Script: "echo up; exec sleep 1000", OnLine: func(string) { cut.Store(true) }})
 	if backends.KindOf(err) != backends.KindUnreachable {

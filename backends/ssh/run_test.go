@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,9 +52,7 @@ func TestRun(t *testing.T) {
 		} {
 			t.Run(filepath.Base(shell[0])+"/"+test.name, func(t *testing.T) {
 				r, err := c.Run(t.Context(), test.cmd)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				if r.Stdout != test.out || !strings.Contains(r.Stderr, test.err) || (test.err == "" && r.Stderr != "") {
 					t.Errorf("stdout %q, stderr %q", r.Stdout, r.Stderr)
 				}
@@ -124,9 +123,7 @@ func TestLinesComeWhileItRuns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, syscall.Mkfifo(fifo, 0o600))
 	var got []string
 	r, err := c.Run(ctx, ssh.Command{
 		Script: "echo first; read x <" + ssh.Quote(fifo) + "; printf \"$x\"",
@@ -206,9 +203,7 @@ func TestConnectionLost(t *testing.T) {
 // TestInterruptedWriteLeavesNothing ends the shell that writes a file as the end of its session or of the machine does.
 func TestInterruptedWriteLeavesNothing(t *testing.T) {
 	tools, dir := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(tools, "cat"), []byte("#!/bin/sh\nkill -HUP $PPID\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(filepath.Join(tools, "cat"), []byte("#!/bin/sh\nkill -HUP $PPID\n"), 0o755))
 	s := startServer(t, func(s *server) { s.path = tools + ":" + fakeSudo(t, "nopasswd") + ":" + s.path })
 	c := dial(t, s, nil)
 	if err := c.Put(t.Context(), filepath.Join(dir, "unit"), []byte("text"), 0o600, ""); err == nil {
@@ -224,18 +219,12 @@ func TestFiles(t *testing.T) {
 	s := startServer(t, func(s *server) { s.path = fakeSudo(t, "nopasswd") + ":" + s.path })
 	c := dial(t, s, nil)
 	dir := filepath.Join(t.TempDir(), "it's a $(dir)")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Mkdir(dir, 0o755))
 	name := filepath.Join(dir, "-file with\nnewline")
 	content := []byte("line\n\x00\xff'\\$!\nno newline at the end")
 	// What a write left that a power cut ended.
-	if err := os.WriteFile(filepath.Join(dir, ".-file with\nnewline.a1B2c3"), []byte("ha"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Put(t.Context(), name, content, 0o600, own); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, filepath.Join(dir, ".-file with\nnewline.a1B2c3"), "ha")
+	testclass.OK(t, c.Put(t.Context(), name, content, 0o600, own))
 	back, err := c.ReadFile(t.Context(), name)
 	if err != nil || string(back) != string(content) {
 		t.Fatalf("%q, %v", back, err)

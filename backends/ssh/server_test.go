@@ -21,6 +21,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // A server is an SSH server that runs the requested commands with a real shell.
@@ -48,13 +49,9 @@ type server struct {
 func newKey(t *testing.T) (xssh.Signer, ed25519.PrivateKey) {
 	t.Helper()
 	_, priv, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	s, err := xssh.NewSignerFromKey(priv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return s, priv
 }
 
@@ -66,9 +63,7 @@ func startServer(t *testing.T, change func(*server)) *server {
 		change(s)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	s.addr = l.Addr().String()
 	s.done.Add(1)
 	go func() {
@@ -273,18 +268,14 @@ func knownHosts(t *testing.T, servers ...*server) string {
 		host, port, _ := net.SplitHostPort(s.addr)
 		b.WriteString("[" + host + "]:" + port + " " + string(xssh.MarshalAuthorizedKey(s.hostKey.PublicKey())))
 	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, b.String())
 	return file
 }
 
 func newPool(t *testing.T, c ssh.Config) *ssh.Pool {
 	t.Helper()
 	p, err := ssh.NewPool(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -303,9 +294,7 @@ func dial(t *testing.T, s *server, change func(*ssh.Config)) *ssh.Conn {
 		change(&c)
 	}
 	conn, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -319,13 +308,9 @@ func writeKey(t *testing.T, priv ed25519.PrivateKey, passphrase string) string {
 	} else {
 		block, err = xssh.MarshalPrivateKeyWithPassphrase(priv, "", []byte(passphrase))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	file := filepath.Join(t.TempDir(), "id")
-	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	return file
 }
 
@@ -347,17 +332,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 // forget replaces a server's key in a known_hosts file.
 func forget(t *testing.T, file string, s *server) {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, file)
 	other, _ := newKey(t)
 	text := strings.ReplaceAll(string(b), string(xssh.MarshalAuthorizedKey(s.hostKey.PublicKey())),
 		string(xssh.MarshalAuthorizedKey(other.PublicKey())))
 	if text == string(b) {
 		t.Fatal("the server has no line")
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, text)
 }

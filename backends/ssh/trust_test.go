@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 func TestHostKeys(t *testing.T) {
@@ -51,9 +52,7 @@ func TestHostKeys(t *testing.T) {
 		all.Wait()
 		c.Confirm = nil
 		conn, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		conn.Close()
 		if st, err := os.Stat(c.KnownHosts[0]); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", st, err)
@@ -77,9 +76,7 @@ func TestHostKeys(t *testing.T) {
 		b, _ := os.ReadFile(c.KnownHosts[0])
 		s2 := startServer(t, nil)
 		text := strings.Replace(string(b), s.addr[strings.LastIndex(s.addr, ":"):], s2.addr[strings.LastIndex(s2.addr, ":"):], 1)
-		if err := os.WriteFile(c.KnownHosts[0], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, c.KnownHosts[0], text)
 		c.Confirm = func(context.Context, ssh.HostKey) (bool, error) {
 			t.Error("a changed key was asked about")
 			return true, nil
@@ -98,15 +95,11 @@ func TestHostKeys(t *testing.T) {
 		c := trusting(t, s)
 		pool := newPool(t, c)
 		conn, err := pool.Dial(t.Context(), s.target("guest vm-01"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		conn.Drop()
 		conn.Close()
 		b, _ := os.ReadFile(c.KnownHosts[0])
-		if err := os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600))
 		if _, err := pool.Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth ||
 			!strings.Contains(err.Error(), "revoked") {
 			t.Fatalf("the file has changed since it was read: %v", err)
@@ -116,9 +109,7 @@ func TestHostKeys(t *testing.T) {
 		s := startServer(t, nil)
 		c := trusting(t, s)
 		b, _ := os.ReadFile(c.KnownHosts[0])
-		if err := os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600))
 		if _, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth ||
 			!strings.Contains(err.Error(), "revoked") {
 			t.Fatal(err)
@@ -166,9 +157,7 @@ func TestLogin(t *testing.T) {
 			test.change(&c)
 			conn, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01"))
 			if test.says == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				conn.Close()
 				return
 			}
@@ -194,26 +183,18 @@ func TestAQuestionStopsTheClock(t *testing.T) {
 		return "open sesame", ctx.Err()
 	}
 	conn, err := newPool(t, c).Dial(t.Context(), s.target("guest vm-01"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	conn.Close()
 }
 
 func startAgent(t *testing.T, priv any) string {
 	t.Helper()
 	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: priv}); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, ring.Add(agent.AddedKey{PrivateKey: priv}))
 	dir, err := os.MkdirTemp("", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
 	go func() {
 		for {
@@ -235,9 +216,7 @@ func TestJumpHosts(t *testing.T) {
 	c.Jump = []string{"ops@" + first.addr, "ops@" + second.addr}
 	p := newPool(t, c)
 	conn, err := p.Dial(t.Context(), last.target("guest vm-01"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if r, err := conn.Run(t.Context(), ssh.Command{Script: "echo through"}); err != nil || r.Stdout != "through\n" {
 		t.Fatalf("%q %v", r.Stdout, err)
 	}
@@ -283,16 +262,12 @@ func TestSSHConfig(t *testing.T) {
 	text := "Host hop\n  HostName " + jh + "\n  Port " + jp + "\n  User ops\n" +
 		"Host rdma-1\n  HostName " + sh + "\n  Port " + sp + "\n  User ops\n  IdentityFile " + writeKey(t, priv, "") + "\n  ProxyJump hop\n" +
 		"Host odd\n  ProxyCommand nc %h %p\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, text)
 	c := trusting(t, jump, s)
 	c.SSHConfig = []string{filepath.Join(t.TempDir(), "none"), file}
 	p := newPool(t, c)
 	conn, err := p.Dial(t.Context(), ssh.Target{Host: "rdma-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if conn.User() != "ops" || conn.Address() != s.addr || jump.count() != 1 {
 		t.Errorf("%s@%s, %d logins on the way", conn.User(), conn.Address(), jump.count())
 	}
@@ -300,9 +275,7 @@ func TestSSHConfig(t *testing.T) {
 	if _, err := p.Dial(t.Context(), ssh.Target{Host: "odd"}); backends.KindOf(err) != backends.KindUsage {
 		t.Errorf("ProxyCommand: %v", err)
 	}
-	if err := os.WriteFile(file, []byte("Host \"x\n\x00"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, "Host \"x\n\x00")
 	if _, err := ssh.NewPool(c); err != nil && backends.KindOf(err) != backends.KindUsage {
 		t.Errorf("broken ssh_config: %v", err)
 	}

@@ -42,3 +42,25 @@ func Alone(testing.TB) {}
 
 // Long is a test of real guests for which make e2e has no time: make e2e-full runs it.
 func Long(testing.TB) {}
+
+// OK ends the test if there is an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns what a file holds.
+func Read(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	OK(t, err)
+	return b
+}
+
+// Write writes a file that only its owner may read.
+func Write(t testing.TB, name, text string) {
+	t.Helper()
+	OK(t, os.WriteFile(name, []byte(text), 0o600))
+}

@@ -32,9 +32,7 @@ func TestGolden(t *testing.T) {
 				got := encode(t, tools[tool](read(t, file)))
 				golden := strings.TrimSuffix(file, ".txt") + ".json"
 				if *testclass.Update {
-					if err := os.WriteFile(golden, got, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					testclass.Write(t, golden, string(got))
 				}
 				if diff := cmp.Diff(decode(t, []byte(read(t, golden))), decode(t, got)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", file, diff)
@@ -88,9 +86,7 @@ func fuzz(f *testing.F, tool string) {
 			Tool             string
 			Warnings, Errors []struct{ Code string }
 		}
-		if err := json.Unmarshal(first, &v); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, json.Unmarshal(first, &v))
 		result, ok := value.(interface{ Failed() bool })
 		if v.Tool != tool || v.Warnings == nil || v.Errors == nil || !ok || result.Failed() != (len(v.Errors) > 0) {
 			t.Errorf("envelope %+v", v)
@@ -101,18 +97,13 @@ func fuzz(f *testing.F, tool string) {
 func fixtures(t testing.TB, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return files
 }
 
 func read(t testing.TB, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, file)
 	return string(b)
 }
 
@@ -128,9 +119,7 @@ func encode(t testing.TB, v any) []byte {
 func decode(t testing.TB, b []byte) any {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal(b, &v); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal(b, &v))
 	return v
 }
 

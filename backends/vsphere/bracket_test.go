@@ -8,15 +8,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
 func stateOf(t *testing.T, b backends.Bracket, r backends.Ref) backends.Value {
 	t.Helper()
 	v, err := b.State(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return v
 }
 
@@ -57,9 +56,7 @@ func TestVMPower(t *testing.T) {
 		t.Errorf("it is going off: %t, %v", off, err)
 	}
 	// If it is off it stays off.
-	if err := b.Open(t.Context(), vm, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.Open(t.Context(), vm, nil))
 	through(t, b, vm, backends.ValueOf("poweredOff"))
 	if v := stateOf(t, b, vm); v != backends.ValueOf("poweredOff") {
 		t.Errorf("a VM that was off is %s", v)
@@ -71,18 +68,12 @@ func TestGuestIsStarting(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, BootTime: 300 * time.Millisecond})
 	vm := backends.VMRef("vm-01")
 	for _, do := range []func(string) error{l.World().PowerOff, l.World().PowerOn} {
-		if err := do("vm-01"); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, do("vm-01"))
 	}
-	if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil))
 	l, c = startLab(t, lab.Options{Hosts: 1, VMs: 1, BootTime: time.Hour})
 	for _, do := range []func(string) error{l.World().PowerOff, l.World().PowerOn} {
-		if err := do("vm-01"); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, do("vm-01"))
 	}
 	short := c.Brackets(vsphere.BracketOptions{PowerOn: time.Second})[backends.BracketVMPower]
 	check(t, short.Open(t.Context(), vm, nil), backends.KindRefused, "VMware Tools do not run in it")
@@ -97,9 +88,7 @@ func TestGuestDoesNotShutDown(t *testing.T) {
 		t.Error("the power was cut without consent")
 	}
 	consent := c.Brackets(vsphere.BracketOptions{PowerOff: true})[backends.BracketVMPower]
-	if err := consent.Open(t.Context(), vm, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, consent.Open(t.Context(), vm, nil))
 	if v := stateOf(t, consent, vm); v != backends.ValueOf("poweredOff") {
 		t.Errorf("it is %s", v)
 	}
@@ -154,9 +143,7 @@ func TestRebootNeverEnds(t *testing.T) {
 	host := backends.HostRef("esx-02")
 	b := c.Brackets(vsphere.BracketOptions{Reboot: 2 * time.Second})[backends.BracketReboot]
 	before := stateOf(t, b, host)
-	if err := b.Open(t.Context(), host, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.Open(t.Context(), host, nil))
 	check(t, b.Close(t.Context(), host, before, nil), backends.KindUnreachable, "has not come back within 2s")
 }
 
@@ -209,12 +196,8 @@ func TestSSH(t *testing.T) {
 		t.Errorf("calls: %v", calls)
 	}
 	// Services that were running keep running, and services that were stopped are stopped again.
-	if err := l.World().SetService("esx-02", "TSM-SSH", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.World().SetRuleset("esx-02", "sshServer", false); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, l.World().SetService("esx-02", "TSM-SSH", true))
+	testclass.OK(t, l.World().SetRuleset("esx-02", "sshServer", false))
 	through(t, b, host, backends.ValueOf(map[string]bool{"running": true, "open": true}))
 	if v := stateOf(t, b, host); v != backends.ValueOf(map[string]bool{"running": true, "open": false}) {
 		t.Errorf("closed it is %s", v)
@@ -257,9 +240,7 @@ func TestSSHFaults(t *testing.T) {
 			if err := b.Open(t.Context(), host, nil); err != nil {
 				t.Fatalf("again: %v", err)
 			}
-			if err := b.Close(t.Context(), host, before, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, b.Close(t.Context(), host, before, nil))
 			if v := stateOf(t, b, host); v != before {
 				t.Errorf("closed it is %s, before %s", v, before)
 			}

@@ -18,17 +18,13 @@ func TestCostOfReading(t *testing.T) {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 8})
 			plain, err := c.Inventory(t.Context(), backends.Scope{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if n := c.Calls() + 1; n > 10 { // and the log-out
 				t.Errorf("overview: %d calls", n)
 			}
 			var early *backends.Inventory
 			all, err := c.Inventory(t.Context(), backends.Scope{Names: func(inv *backends.Inventory) { early = inv }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if n := all.APICalls; n != plain.APICalls+1 {
 				t.Errorf("with names first: %d calls, without %d", n, plain.APICalls)
 			}
@@ -43,9 +39,7 @@ func TestCostOfReading(t *testing.T) {
 			}
 			before := c.Calls()
 			inv, err := c.Inventory(t.Context(), backends.Scope{Details: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if n := c.Calls() - before + 3; n > 12 { // as in a separate command
 				t.Errorf("details: %d calls", n)
 			}

@@ -22,9 +22,7 @@ func withGPUs(t *testing.T) (*lab.Lab, *vsphere.Client, map[backends.Kind]backen
 	for _, pci := range []string{gpu, otherGPU} {
 		mustSet(t, set, host1(backends.KindPassthrough, pci), true)
 	}
-	if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), backends.VMRef("vm-01"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.Brackets()[backends.BracketVMPower].Open(t.Context(), backends.VMRef("vm-01"), nil))
 	return l, c, set
 }
 
@@ -56,9 +54,7 @@ func TestExtraKeepsSpelling(t *testing.T) {
 		s.VM("vm-01").Extra = map[string]string{"pciPassthru.relaxACSforP2P": "FALSE"}
 		return []events.Event{{What: events.VMDevices, VM: "vm-01"}}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	s := ofVM(backends.KindExtra, "pciPassthru.RelaxACSforP2P")
 	if v := read(t, set, s); v != backends.ValueOf("FALSE") {
 		t.Errorf("reads %s", v)
@@ -106,9 +102,7 @@ func TestDevicesStart(t *testing.T) {
 		t.Errorf("hint %q", hint)
 	}
 	mustSet(t, set, as[4].Setting, "512")
-	if err := power.Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, power.Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil))
 	inv := inventory(t, c, backends.Scope{Details: true})
 	if got := inv.VMs[0].Passthrough; len(got) != 2 || got[0] != gpu {
 		t.Errorf("the inventory shows %v", got)

@@ -34,13 +34,9 @@ func TestOneFaultEach(t *testing.T) {
 				vm := backends.VMRef("vm-01")
 				withVM := method == "ReconfigVM_Task"
 				if withVM {
-					if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil))
 				}
-				if err := l.World().Faults.Add("method=" + method + ",nth=1,do=" + do); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, l.World().Faults.Add("method="+method+",nth=1,do="+do))
 				steps := []struct {
 					s backends.Setting
 					v any
@@ -93,9 +89,7 @@ func TestProgressMoves(t *testing.T) {
 	for n := range 50 {
 		one := backends.Setting{Target: backends.SwitchRef(fmt.Sprintf("DVS-%d", n)), Kind: backends.KindSwitch}
 		var seen []int
-		if err := c.Setters()[one.Kind].Set(t.Context(), one, backends.ValueOf(dvs1), func(n int) { seen = append(seen, n) }); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, c.Setters()[one.Kind].Set(t.Context(), one, backends.ValueOf(dvs1), func(n int) { seen = append(seen, n) }))
 		if len(seen) == 0 || !slices.IsSorted(seen) || seen[len(seen)-1] != 100 {
 			t.Fatalf("progress %v", seen)
 		}

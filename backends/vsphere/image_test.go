@@ -2,7 +2,6 @@ package vsphere_test
 
 import (
 	"context"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -72,9 +71,7 @@ func TestImageContractOnLab(t *testing.T) {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
 		}
 	})
-	if err := set.Set(t.Context(), ofCluster, backends.Absent, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), ofCluster, backends.Absent, nil))
 	if got, err := set.Read(t.Context(), ofCluster); err != nil || !got.IsAbsent() {
 		t.Errorf("removed, but reads %s, %v", got, err)
 	}
@@ -131,12 +128,8 @@ func TestImageFromAFileOfThisComputer(t *testing.T) {
 	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Fatalf("without the file: %v", err)
 	}
-	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, "PK")
+	testclass.OK(t, set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil))
 	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release || len(i.Depots) != 1 {
 			t.Errorf("%d drafts, components %v, depots %v", len(i.Drafts), i.Components, i.Depots)
@@ -149,9 +142,7 @@ func TestImageFromAFileThatIsNotImported(t *testing.T) {
 	l, c, set := imaged(t)
 	lifecycle(t, l, func(i managed) { i.Bundles = i.Bundles[1:] })
 	file := filepath.Join(t.TempDir(), path.Base(mftBundle))
-	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, "PK")
 	c.Depots([]string{file})
 	err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil)
 	if err == nil || !strings.Contains(err.Error(), "which vCenter was to fetch at http://127.0.0.1:") ||
@@ -169,9 +160,7 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	if got, err := set.Read(t.Context(), ofCluster); err != nil || got != backends.Partial(release) {
 		t.Errorf("reads %s, %v", got, err)
 	}
-	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil))
 	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
@@ -183,9 +172,7 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 func TestImageDraftThatIsRolledBack(t *testing.T) {
 	l, _, set := imaged(t)
 	lifecycle(t, l, func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`) })
-	if err := set.Set(t.Context(), ofCluster, backends.Absent, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), ofCluster, backends.Absent, nil))
 	if got, err := set.Read(t.Context(), ofCluster); err != nil || !got.IsAbsent() {
 		t.Errorf("reads %s, %v", got, err)
 	}
@@ -195,13 +182,9 @@ func TestImageDraftThatIsRolledBack(t *testing.T) {
 func remediable(t *testing.T, faults ...string) (*lab.Lab, backends.Setter) {
 	t.Helper()
 	l, _, set := imaged(t, faults...)
-	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil))
 	l.World().Evacuate("esx-01")
-	if err := l.World().SetMaintenance("esx-01", true); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, l.World().SetMaintenance("esx-01", true))
 	return l, set
 }
 
@@ -214,9 +197,7 @@ func TestHostIsRemediatedAlone(t *testing.T) {
 	l, set := remediable(t)
 	first, other := booted(l, "esx-01"), booted(l, "esx-02")
 	s := component(backends.HostRef("esx-01"), "Mellanox-MFT-Tools")
-	if err := set.Set(t.Context(), s, backends.ValueOf(release), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, set.Set(t.Context(), s, backends.ValueOf(release), nil))
 	if got, err := set.Read(t.Context(), s); err != nil || got != backends.ValueOf(release) {
 		t.Errorf("reads %s, %v", got, err)
 	}
@@ -247,9 +228,7 @@ func TestHostThatIsNotRemediated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, set := remediable(t, c.faults...)
 			if c.prepare != nil {
-				if err := c.prepare(l); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, c.prepare(l))
 			}
 			before := booted(l, "esx-01")
 			err := set.Set(t.Context(), component(backends.HostRef("esx-01"), "Mellanox-MFT-Tools"), backends.ValueOf(release), nil)
@@ -288,9 +267,7 @@ func TestRemediationOfAKilledRunIsWaitedFor(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Fatal("it was not interrupted")
 	}
-	if err := setUntilConnected(t, set, s); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, setUntilConnected(t, set, s))
 	downs := 0
 	for _, e := range l.World().Log.Events() {
 		if e.What == events.HostDown {
@@ -320,9 +297,7 @@ func TestImageIsRead(t *testing.T) {
 		i.Hardware, i.AddOn, i.QuickBoot = "OEM HSM", "DEL-ESXi", true
 	})
 	inv, err := c.Inventory(t.Context(), backends.Scope{Details: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	c.Images(t.Context(), inv, []*backends.Host{&inv.Hosts[0], &inv.Hosts[1]})
 	img := inv.Cluster("Cluster-01").Image
 	if img == nil || img.Error != "" || img.AddOn != "DEL-ESXi" || len(img.Hardware) != 1 || !img.QuickBoot ||

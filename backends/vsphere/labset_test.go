@@ -143,12 +143,8 @@ func TestVMContractOnLab(t *testing.T) {
 	vm := backends.VMRef("vm-01")
 	power := c.Brackets()[backends.BracketVMPower]
 	on, err := power.State(t.Context(), vm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := power.Open(t.Context(), vm, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, power.Open(t.Context(), vm, nil))
 	writes := changes(l, events.VMDevices)
 	t.Run("memory", func(t *testing.T) {
 		s := backends.Setting{Target: vm, Kind: backends.KindMemory}
@@ -173,9 +169,7 @@ func TestVMContractOnLab(t *testing.T) {
 		v2 := v1
 		v2.Protocol = "rocev2"
 		mustSet(t, set, s, v1)
-		if err := power.Close(t.Context(), vm, on, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, power.Close(t.Context(), vm, on, nil))
 		ctx := backends.WithReads(t.Context())
 		if now, err := set[s.Kind].Read(ctx, s); err != nil || now != backends.ValueOf(v1) {
 			t.Fatalf("%s, %v", now, err)
@@ -186,9 +180,7 @@ func TestVMContractOnLab(t *testing.T) {
 		if now, err := set[s.Kind].Read(ctx, s); err != nil || now != backends.ValueOf(v1) {
 			t.Errorf("after the refused change it reads %s, %v", now, err)
 		}
-		if err := power.Open(t.Context(), vm, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, power.Open(t.Context(), vm, nil))
 	})
 	t.Run("hardware", func(t *testing.T) {
 		s := backends.Setting{Target: vm, Kind: backends.KindHardware}

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	labworld "github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -91,9 +92,7 @@ func TestMoveVMsAway(t *testing.T) {
 				}
 				return events, nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			b := cl.Brackets(vsphere.BracketOptions{Migrate: true, Evacuate: 20 * time.Second})[backends.BracketMaintenance]
 			err = b.Open(t.Context(), backends.HostRef("esx-01"), nil)
 			at := map[string]string{}
@@ -115,9 +114,7 @@ func TestMoveVMsAway(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			for _, vm := range []string{"vm-01", "vm-04"} {
 				if want := c.to[vm]; at[vm] == "esx-01" || want != "" && at[vm] != want {
 					t.Errorf("%s is on %s, want %s", vm, at[vm], want)
@@ -141,19 +138,13 @@ func TestMovesWaitForEachOther(t *testing.T) {
 		s.VM("vm-02").Local = true // it keeps esx-02 from being evacuated
 		return []labworld.Event{{What: labworld.Inventory, Detail: "cluster"}, {What: labworld.VMDevices, VM: "vm-02"}}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	b := cl.Brackets(vsphere.BracketOptions{Migrate: true, Evacuate: 20 * time.Second})[backends.BracketMaintenance]
 	if err := b.Open(t.Context(), backends.HostRef("esx-02"), nil); err == nil {
 		t.Fatal("esx-02 was emptied")
 	}
-	if err := b.Open(t.Context(), backends.HostRef("esx-03"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.World().Faults.Add("method=RelocateVM_Task,do=hang"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.Open(t.Context(), backends.HostRef("esx-03"), nil))
+	testclass.OK(t, l.World().Faults.Add("method=RelocateVM_Task,do=hang"))
 	moving, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- b.Open(moving, backends.HostRef("esx-01"), nil) }()

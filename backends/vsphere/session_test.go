@@ -9,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -20,9 +21,7 @@ func TestSessionExpires(t *testing.T) {
 	cfg := w.config()
 	cfg.Password = func(context.Context) (string, error) { asked++; return "secret-word", nil }
 	c, err := vsphere.Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer c.Close()
 	vm := backends.VMRef("DC0_C0_RP0_VM0")
 	adapter := backends.Setting{Target: vm, Kind: backends.KindAdapter, Name: "DC0_DVPG1"}
@@ -56,9 +55,7 @@ func TestSessionExpires(t *testing.T) {
 func expire(t *testing.T, w *world) {
 	t.Helper()
 	admin, err := govmomi.NewClient(t.Context(), w.URL, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer func() { _ = admin.Logout(t.Context()) }()
 	var manager mo.SessionManager
 	if err := admin.RetrieveOne(t.Context(), *admin.ServiceContent.SessionManager, []string{"sessionList", "currentSession"},
@@ -67,9 +64,7 @@ func expire(t *testing.T, w *world) {
 	}
 	for _, s := range manager.SessionList {
 		if s.Key != manager.CurrentSession.Key {
-			if err := admin.SessionManager.TerminateSession(t.Context(), []string{s.Key}); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, admin.SessionManager.TerminateSession(t.Context(), []string{s.Key}))
 		}
 	}
 }
@@ -81,9 +76,7 @@ func TestSessionEndsPermanently(t *testing.T) {
 	asked := 0
 	cfg.Password = func(context.Context) (string, error) { asked++; return right, nil }
 	c, err := vsphere.Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer c.Close()
 	expire(t, w)
 	right = "changed meanwhile"
@@ -116,9 +109,7 @@ func TestBrokenWire(t *testing.T) {
 			p := between(t, w)
 			c := p.dial(t)
 			p.on(tt.method, tt.r)
-			if err := c.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(tt.value), nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, c.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(tt.value), nil))
 			if v, err := c.Setters()[s.Kind].Read(t.Context(), s); err != nil || v != backends.ValueOf(tt.value) {
 				t.Errorf("reads %s (%v)", v, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -21,9 +22,7 @@ func connected(t *testing.T, c *vsphere.Client, hosts ...string) map[backends.Ki
 	for _, h := range hosts {
 		mustSet(t, set, member(h), backends.MemberSpec{PNICs: []string{"vmnic2"}})
 	}
-	if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), backends.VMRef("vm-01"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.Brackets()[backends.BracketVMPower].Open(t.Context(), backends.VMRef("vm-01"), nil))
 	return set
 }
 
@@ -57,9 +56,7 @@ func TestVFAdapterStarts(t *testing.T) {
 	on := backends.ValueOf("poweredOn")
 	check(t, power.Close(t.Context(), vm, on, nil), backends.KindPermanent, "memory reservation")
 	mustSet(t, set, backends.Setting{Target: vm, Kind: backends.KindMemory}, backends.MemorySpec{Locked: true, ReservationMB: 8192})
-	if err := power.Close(t.Context(), vm, on, nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, power.Close(t.Context(), vm, on, nil))
 	l.World().View(func(s *events.State) {
 		if v := s.VM("vm-01"); len(v.Adapters) != 2 || v.Adapters[1].VF == "" {
 			t.Errorf("no VF: %+v", v.Adapters)
@@ -78,9 +75,7 @@ func TestVMThatSomebodyShutsDownAgain(t *testing.T) {
 		},
 		func() error { return power.Open(t.Context(), backends.VMRef("vm-01"), nil) }, // by another run
 	} {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, do())
 	}
 	check(t, c.OffAgain(t.Context(), "vm-01"), backends.KindConflict, "somebody else is working on this target: shut down by ")
 }
@@ -102,9 +97,7 @@ func TestVFAdapterDoesNotStart(t *testing.T) {
 		power := c.Brackets(vsphere.BracketOptions{Tools: true})[backends.BracketVMPower]
 		for i, name := range []string{"vm-01", "vm-02"} {
 			vm := backends.VMRef(name)
-			if err := power.Open(t.Context(), vm, nil); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, power.Open(t.Context(), vm, nil))
 			mustSet(t, set, backends.Setting{Target: vm, Kind: backends.KindAdapter, Name: "RDMA-PG"}, vf("0000:3b:00.0"))
 			mustSet(t, set, backends.Setting{Target: vm, Kind: backends.KindMemory}, backends.MemorySpec{Locked: true, ReservationMB: 8192})
 			err := power.Close(t.Context(), vm, on, nil)
@@ -116,9 +109,7 @@ func TestVFAdapterDoesNotStart(t *testing.T) {
 			}
 		}
 		// A VM that powers off again is also found if the bracket does not wait for Tools.
-		if err := c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-02"), on, nil); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-02"), on, nil))
 		check(t, c.OffAgain(t.Context(), "vm-02"), backends.KindPermanent, "it went off again by itself")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

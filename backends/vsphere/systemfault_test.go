@@ -38,9 +38,7 @@ func TestOneSystemFaultEach(t *testing.T) {
 				l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "bare"})
 				c.Depots([]string{depot + mft})
 				for nth := range 3 { // the first calls of ExecuteSoap only describe commands
-					if err := l.World().Faults.Add("method=" + method + ",nth=" + string(rune('1'+3*nth)) + ",do=" + do); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, l.World().Faults.Add("method="+method+",nth="+string(rune('1'+3*nth))+",do="+do))
 				}
 				set := c.Setters()
 				for _, step := range steps {
@@ -154,9 +152,7 @@ func TestComponentDepots(t *testing.T) {
 func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.SystemOptions, names ...string) map[string]*backends.HostSystem {
 	t.Helper()
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	o.PNICs = map[string][]string{}
 	var hosts []*backends.Host
 	for _, name := range names {
@@ -226,9 +222,7 @@ func TestSystemSurvey(t *testing.T) {
 func TestSystemIsAskedOnce(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	hosts := []*backends.Host{inv.Host("esx-01"), inv.Host("esx-02")}
 	o := vsphere.SystemOptions{Ask: []system.Question{system.Modules, system.Pause}}
 	c.System(t.Context(), hosts, o)

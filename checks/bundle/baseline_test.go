@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
@@ -44,13 +45,9 @@ func TestBaselineIsKept(t *testing.T) {
 	f := baselineFacts()
 	before := baselineFacts()
 	path := bundle.BaselinePath(filepath.Join(t.TempDir(), "state"), f.Inventory.VCenter.InstanceUUID)
-	if err := bundle.SaveBaseline(path, bundle.BaselineOf(f, savedAt, "1.2")); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, bundle.SaveBaseline(path, bundle.BaselineOf(f, savedAt, "1.2")))
 	got, err := bundle.LoadBaseline(path, "4711-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	want := &bundle.Baseline{Format: 1, Made: savedAt.UTC(), Tool: "1.2", Mode: "pvrdma", Inventory: &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a"},
 		Hosts: []backends.Host{
@@ -86,9 +83,7 @@ func TestAnOldFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 		t.Errorf("no file: %v %v", b, err)
 	}
 	for range 2 {
-		if err := bundle.SaveBaseline(path, bundle.BaselineOf(baselineFacts(), savedAt, "")); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, bundle.SaveBaseline(path, bundle.BaselineOf(baselineFacts(), savedAt, "")))
 	}
 	if err := bundle.SaveBaseline(filepath.Join(path, "below", "a", "file.json"),
 		bundle.BaselineOf(baselineFacts(), savedAt, "")); err == nil {
@@ -107,9 +102,7 @@ func FuzzLoadBaseline(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "b.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, path, text)
 		b, err := bundle.LoadBaseline(path, "4711-a")
 		if err != nil {
 			return

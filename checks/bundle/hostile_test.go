@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
@@ -31,22 +32,16 @@ type file struct {
 func taken(t testing.TB, b []byte) []file {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var out []file
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		out = append(out, file{h.Name, h.Typeflag, string(text)})
 	}
 }
@@ -55,27 +50,21 @@ func archive(t testing.TB, files []file) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&out, gzip.NoCompression) // speed matters in a fuzz test
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	w := tar.NewWriter(zip)
 	for _, f := range files {
 		h := &tar.Header{Name: f.name, Typeflag: f.sort, Size: int64(len(f.text)), Mode: 0o600}
 		if f.sort != tar.TypeReg {
 			h.Linkname, h.Size = f.text, 0
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, w.WriteHeader(h))
 		if f.sort == tar.TypeReg {
 			if _, err := io.WriteString(w, f.text); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := errors.Join(w.Close(), zip.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(w.Close(), zip.Close()))
 	return out.Bytes()
 }
 
@@ -85,24 +74,18 @@ func bomb(t testing.TB, files []file) []byte {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	w := tar.NewWriter(zip)
-	if err := w.WriteHeader(&tar.Header{Name: files[0].name, Typeflag: tar.TypeReg, Size: int64(len(files[0].text))}); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, w.WriteHeader(&tar.Header{Name: files[0].name, Typeflag: tar.TypeReg, Size: int64(len(files[0].text))}))
 	if _, err := io.WriteString(w, files[0].text); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.WriteHeader(&tar.Header{Name: "inventory.json", Typeflag: tar.TypeReg, Size: 1 << 40}); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, w.WriteHeader(&tar.Header{Name: "inventory.json", Typeflag: tar.TypeReg, Size: 1 << 40}))
 	blank := bytes.Repeat([]byte(" "), 1<<20)
 	for range 8 {
 		if _, err := w.Write(blank); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, zip.Close())
 	return out.Bytes()
 }
 
@@ -178,9 +161,7 @@ func TestEndlessInputEnds(t *testing.T) {
 func summed(t testing.TB, files []file) []byte {
 	t.Helper()
 	var head map[string]any
-	if err := json.Unmarshal([]byte(files[0].text), &head); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(files[0].text), &head))
 	sums := map[string]string{}
 	for _, f := range files[1:] {
 		s := sha256.Sum256([]byte(f.text))
@@ -188,9 +169,7 @@ func summed(t testing.TB, files []file) []byte {
 	}
 	head["files"] = sums
 	text, err := json.Marshal(head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	files[0].text = string(text)
 	return archive(t, files)
 }
@@ -206,9 +185,7 @@ func gzipped(t testing.TB, s string) []byte {
 	if _, err := io.WriteString(w, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, w.Close())
 	return b.Bytes()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
@@ -21,9 +22,7 @@ import (
 func TestRunThatCannotBeReadAgain(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: "done", Hosts: 1, VMs: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer l.Close()
 	env := map[string]string{"HOME": t.TempDir()}
 	for _, kv := range l.Env() {
@@ -35,29 +34,19 @@ func TestRunThatCannotBeReadAgain(t *testing.T) {
 		Terminal: func() bool { return false }, Executable: os.Executable,
 	}
 	c := newRootCmd(e)
-	if err := c.ParseFlags(nil); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.ParseFlags(nil))
 	set, err := console.ReadSettings(e, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	a, err := session.Load(e, filepath.Join(l.Dir(), "answers-pvrdma.yaml"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	s, err := session.Open(t.Context(), e, set, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer s.Close()
 	p := &planned{plan: &plan.Plan{}, findings: []checks.Finding{{ID: "HOST-CONN-001", Status: checks.Pass}}}
 	if p.inv, err = s.Survey(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.World().Faults.Add("method=*,do=fault:NoPermission"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, l.World().Faults.Add("method=*,do=fault:NoPermission"))
 	res := engine.Result{Status: engine.StatusDone}
 	after := lookAgain(t.Context(), s, a, p, planFlags{}, res, nil)
 	r, err := reportOf(s, a, p, res, nil, after, nil, after.err)

@@ -37,18 +37,12 @@ func beginRun(t *testing.T, state string) *goingRun {
 	if err == nil {
 		err = j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	lock, err := journal.Acquire(t.Context(), state, goingVC, journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "operator",
 		Since: time.Now(), Targets: []string{j.Run()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	log, err := journal.OpenLog(state, j.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return &goingRun{t: t, state: state, j: j, lock: lock, log: log}
 }
 
@@ -111,9 +105,7 @@ func TestAttach(t *testing.T) {
 			if err == nil {
 				err = c.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			lines := bufio.NewScanner(out)
 			next := func(want string) {
 				t.Helper()
@@ -176,16 +168,12 @@ func TestAttachLeavesTheRunAlone(t *testing.T) {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), `{"schemaVersion":1,"event":"started"`) {
 		t.Errorf("got %q", lines.Text())
 	}
-	if err := c.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.Process.Signal(syscall.SIGINT))
 	_ = lines.Scan()
 	_ = c.Wait()
 	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "the run continues") {

@@ -44,10 +44,7 @@ func TestBackupsBeforeARun(t *testing.T) {
 		t.Errorf("the export of the switch: %+v", export)
 	}
 	private(t, at("undo.md"), 0o600)
-	page, err := os.ReadFile(at("undo.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testclass.Read(t, at("undo.md"))
 	if strings.Contains(string(page), "before the first change, from the plan") || !strings.Contains(string(page), "## Host esx-01") ||
 		!strings.Contains(string(page), "govc host.esxcli -host 'esx-01' ") ||
 		!strings.Contains(string(page), "vim-cmd hostsvc/firmware/backup_config") {
@@ -88,10 +85,7 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 		t.Fatalf("%v, %v", dirs, err)
 	}
 	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dirs[0], name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testclass.Read(t, filepath.Join(dirs[0], name))
 		return string(text)
 	}
 	const mark = "\n## VM vm-02"
@@ -99,15 +93,9 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 	var devices map[string]json.RawMessage
 	readJSON(t, filepath.Join(dirs[0], "vms.json"), &devices)
 	first, err := json.Marshal(map[string]json.RawMessage{"vm-01": devices["vm-01"]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dirs[0], "vms.json"), first, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dirs[0], "host-esx-01.tgz"), []byte("bundle"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.Write(t, filepath.Join(dirs[0], "vms.json"), string(first))
+	testclass.Write(t, filepath.Join(dirs[0], "host-esx-01.tgz"), "bundle")
 	b.must(0, "resume", "--yes")
 	var more map[string]json.RawMessage
 	readJSON(t, filepath.Join(dirs[0], "vms-2.json"), &more)

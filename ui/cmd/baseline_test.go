@@ -185,3 +185,14 @@ func TestBaselineRequiresPassingChecks(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// openLab starts a lab that is closed when the test ends.
+func openLab(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
+	l, err := lab.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, l)
+	return l
+}

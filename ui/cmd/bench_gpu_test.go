@@ -54,11 +54,7 @@ func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closeAtEnd(t, l)
+			l := openLab(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir()})
 			l.World().View(second)
 			env := environment(l, t.TempDir())
 			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m"

@@ -18,6 +18,7 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
@@ -65,9 +66,7 @@ type bareReader struct {
 func (s *site) reader(ctx context.Context, t *testing.T) *bareReader {
 	t.Helper()
 	u, err := url.Parse(s.value("GOVC_URL"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	client := soap.NewClient(u, true)
 	r := &bareReader{received: &atomic.Int64{}}
 	client.Client.Transport = weighed{client.Client.Transport, r.received}
@@ -75,9 +74,7 @@ func (s *site) reader(ctx context.Context, t *testing.T) *bareReader {
 		t.Fatal(err)
 	}
 	m := session.NewManager(r.vim)
-	if err := m.Login(ctx, url.UserPassword(s.value("GOVC_USERNAME"), s.value("GOVC_PASSWORD"))); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, m.Login(ctx, url.UserPassword(s.value("GOVC_USERNAME"), s.value("GOVC_PASSWORD"))))
 	t.Cleanup(func() { _ = m.Logout(context.WithoutCancel(ctx)) })
 	return r
 }
@@ -95,9 +92,7 @@ func (r *bareReader) read(ctx context.Context, t *testing.T) int {
 	view, err := methods.CreateContainerView(ctx, r.vim, &types.CreateContainerView{
 		This: *r.vim.ServiceContent.ViewManager, Container: r.vim.ServiceContent.RootFolder, Type: kinds, Recursive: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	pc := r.vim.ServiceContent.PropertyCollector
 	first, err := methods.RetrievePropertiesEx(ctx, r.vim, &types.RetrievePropertiesEx{
 		This: pc, Options: types.RetrieveOptions{MaxObjects: 500},
@@ -106,9 +101,7 @@ func (r *bareReader) read(ctx context.Context, t *testing.T) int {
 			SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}},
 		}}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	n, page := 0, first.Returnval
 	for {
 		n += len(page.Objects)
@@ -116,9 +109,7 @@ func (r *bareReader) read(ctx context.Context, t *testing.T) int {
 			break
 		}
 		more, err := methods.ContinueRetrievePropertiesEx(ctx, r.vim, &types.ContinueRetrievePropertiesEx{This: pc, Token: page.Token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		page = &more.Returnval
 	}
 	if _, err := methods.DestroyView(ctx, r.vim, &types.DestroyView{This: view.Returnval}); err != nil {
@@ -159,9 +150,7 @@ func (s *site) dial(ctx context.Context, t *testing.T) *vsphere.Client {
 		URL: s.value("GOVC_URL"), Username: s.value("GOVC_USERNAME"), CAFiles: []string{s.value("GOVC_TLS_CA_CERTS")},
 		Password: func(context.Context) (string, error) { return s.value("GOVC_PASSWORD"), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

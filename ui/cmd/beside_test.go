@@ -69,9 +69,7 @@ const scale = 0.03
 func takeTurns(t *testing.T, tries int) {
 	files, envs := operators(t)
 	began := time.Now()
-	if out, errs, code := inProcess(envs[0], "bench", "-f", files[0]); code != 0 {
-		t.Fatalf("alone: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, envs[0], "bench", "-f", files[0])
 	t.Logf("alone: %.1f s of the lab's time", time.Since(began).Seconds()/scale)
 	chance, waited := rand.New(rand.NewPCG(47, 5)), 0
 	for range tries {

@@ -23,14 +23,9 @@ func TestBroadcomNetXtremeE(t *testing.T) {
 	if !strings.Contains(why, "VFs of NetXtreme-E cards are configured in the card's NVRAM") || !strings.Contains(why, "UG100, SR-IOV") {
 		t.Errorf("SR-IOV:\n%s", why)
 	}
-	text, err := os.ReadFile(filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"))
 	pfc := filepath.Join(t.TempDir(), "pfc.yaml")
-	if err := os.WriteFile(pfc, append(text, "\nqos: {lossless: pfc}\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(pfc, append(text, "\nqos: {lossless: pfc}\n"...), 0o600))
 	if _, why := b.must(3, "plan", "-f", pfc); !strings.Contains(why, "vmnic2 has driver bnxtnet") ||
 		!strings.Contains(why, "configure DCBX on the switch") {
 		t.Errorf("PFC:\n%s", why)

@@ -68,15 +68,11 @@ func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]t
 	t.Helper()
 	c := outsider(t.Context(), t, env)
 	list, err := find.NewFinder(c.Client).VirtualMachineList(t.Context(), "*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	out := map[string]time.Time{}
 	for _, vm := range list {
 		var o mo.VirtualMachine
-		if err := vm.Properties(t.Context(), vm.Reference(), []string{"name", "runtime"}, &o); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, vm.Properties(t.Context(), vm.Reference(), []string{"name", "runtime"}, &o))
 		if strings.HasPrefix(o.Name, prefix) && o.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
 			out[o.Name] = time.Time{}
 			if o.Runtime.BootTime != nil {
@@ -97,9 +93,7 @@ func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
 	b.must(5, "apply", "-f", file, "--yes")
 	for _, command := range []string{"resume", "rollback"} {
-		if err := b.lab.World().Faults.Add("method=CheckMigrate_Task,do=task-fault:CpuIncompatible"); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, b.lab.World().Faults.Add("method=CheckMigrate_Task,do=task-fault:CpuIncompatible"))
 		before := b.states()
 		_, said := b.must(3, command, "--yes")
 		if !strings.Contains(said, "has to reboot, and cannot be emptied: ") || !strings.Contains(said, "billing-01") {

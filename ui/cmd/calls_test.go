@@ -29,11 +29,7 @@ func TestCallsPerHost(t *testing.T) {
 		hosts := site.hosts
 		t.Run(fmt.Sprint(hosts, " hosts ", site.scenario), func(t *testing.T) {
 			t.Parallel()
-			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: 2, Dir: t.TempDir(), Scenario: site.scenario})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closeAtEnd(t, l)
+			l := openLab(t, lab.Options{Hosts: hosts, VMs: 2, Dir: t.TempDir(), Scenario: site.scenario})
 			env := environment(l, t.TempDir())
 			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect} {
 				for _, command := range []string{"plan", "check"} {
@@ -60,17 +56,11 @@ func TestCallsOfRails(t *testing.T) {
 	calls := map[string]int{}
 	for _, scenario := range []string{"rails", "rails-8"} {
 		for _, hosts := range []int{2, 6} {
-			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: hosts, Dir: t.TempDir(), Scenario: scenario})
-			if err != nil {
-				t.Fatal(err)
-			}
-			closeAtEnd(t, l)
+			l := openLab(t, lab.Options{Hosts: hosts, VMs: hosts, Dir: t.TempDir(), Scenario: scenario})
 			env := environment(l, t.TempDir())
 			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV} {
 				before := l.Calls()
-				if _, errs, code := inProcess(env, "plan", "-f", filepath.Join(l.Dir(), "answers-"+string(mode)+".yaml")); code != 0 {
-					t.Fatalf("%s %s: exit %d\n%s", scenario, mode, code, errs)
-				}
+				succeeds(t, env, "plan", "-f", filepath.Join(l.Dir(), "answers-"+string(mode)+".yaml"))
 				calls[fmt.Sprint(scenario, mode, hosts)] = l.Calls() - before
 			}
 		}

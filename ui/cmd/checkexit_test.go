@@ -63,10 +63,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 				hosts = 3
 			}
 			b := newBench(t, lab.Options{Scenario: tt.scenario, Hosts: hosts, VMs: vms})
-			good, err := os.ReadFile(filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			good := testclass.Read(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"))
 			for i, a := range tt.args {
 				text, found := "", true
 				switch a {
@@ -81,9 +78,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 				}
 				if found {
 					tt.args[i] = filepath.Join(b.env["HOME"], a+".yaml")
-					if err := os.WriteFile(tt.args[i], []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					testclass.Write(t, tt.args[i], text)
 				}
 			}
 			if tt.env != nil {
@@ -105,9 +100,7 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 		"prometheus": `verdict="unknown"} 1`}
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 1, VMs: 1})
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("mode: quantum\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, bad, "mode: quantum\n")
 	old, good := filepath.Join(t.TempDir(), "document"), filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
 	for name, tt := range map[string]struct {
 		key, value string   // of the environment
@@ -135,9 +128,7 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 			if format == "prometheus" && slices.Contains(tt.args, good) && !strings.Contains(doc, `mode="pvrdma"`) {
 				t.Errorf("%s: the mode of the answers is missing:\n%s", name, doc)
 			}
-			if err := os.WriteFile(old, []byte("all is well"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testclass.Write(t, old, "all is well")
 			code, out, errs := b.run(append(args, "--output="+format, "--out="+old)...)
 			if doc, err := os.ReadFile(old); err != nil || code != 3 || out != "" || !strings.Contains(string(doc), says) {
 				t.Errorf("%s, -o %s --out: exit %d, %v:\n%s\n%s%s", name, format, code, err, doc, out, errs)
@@ -148,9 +139,7 @@ func TestDocumentsWhateverHappens(t *testing.T) {
 	// A name so long that no temporary file can stand beside it; and a format that does not exist.
 	for format, file := range map[string]string{"json": "", "junit": "", "nagios": "", "prometheus": "", "html": "", "prom": "short"} {
 		file = filepath.Join(t.TempDir(), cmp.Or(file, strings.Repeat("x", 255)))
-		if err := os.WriteFile(file, []byte("all is well"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, file, "all is well")
 		code, _, errs := b.run("check", "--quick", "--out", file, "-o", format)
 		if _, err := os.Lstat(file); code != 3 || !os.IsNotExist(err) {
 			t.Errorf("-o %s cannot be written: exit %d, %v\n%s", format, code, err, errs)

@@ -25,9 +25,7 @@ func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
 	var res struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(lines[len(lines)-1]), &res))
 	if len(res.Measurements) == 0 {
 		t.Fatalf("nothing was measured\n%s", errs)
 	}
@@ -47,9 +45,7 @@ func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
 	var rep struct {
 		Checks []checks.Finding `json:"checks"`
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &rep))
 	answered := map[string]checks.Status{}
 	for _, f := range rep.Checks {
 		answered[f.ID] = f.Status
@@ -69,9 +65,7 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 		err = os.WriteFile(file, append(regexp.MustCompile(`(?m)^measure:.*\n`).ReplaceAll(text, nil),
 			"measure: {latency: false, repeat: 2, link_gbps: 50.5}\n"...), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	out, _ := b.must(0, "bench", "-f", file, "--pairs", "vm-01:vm-02", "-o", "json")
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
@@ -95,9 +89,7 @@ func TestSwitchThatTrustsNoDSCP(t *testing.T) {
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &rep))
 	disproven := 0
 	for _, m := range rep.Measurements {
 		if m.Class != nil && m.Class.Verdict == perftest.VerdictFail && strings.Contains(m.Class.Hint, "trust DSCP") &&
@@ -132,9 +124,7 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &rep))
 	if len(rep.Measurements) != 6 {
 		t.Fatalf("%d flows\n%s", len(rep.Measurements), errs)
 	}
@@ -176,9 +166,7 @@ func TestSlowSmallMessagesFail(t *testing.T) {
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &rep))
 	slow := 0
 	for _, m := range rep.Measurements {
 		if m.Test != perftest.SendBandwidth {
@@ -266,9 +254,7 @@ func TestSwitchesBetweenLeavesAreExpected(t *testing.T) {
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &rep))
 	across := 0
 	for _, m := range rep.Measurements {
 		if m.Test != perftest.SendLatency {

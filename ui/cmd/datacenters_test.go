@@ -54,10 +54,7 @@ func TestTwoDatacenters(t *testing.T) {
 		t.Run(datacenter, func(t *testing.T) {
 			t.Parallel()
 			site := newBench(t, lab.Options{Found: twoCenters(asked)})
-			text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testclass.Read(t, filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
 			own := []string{"vm-01", "vm-03"}[asked]
 			answers := filepath.Join(t.TempDir(), "answers.yaml")
 			write := func(vm string) {
@@ -65,9 +62,7 @@ func TestTwoDatacenters(t *testing.T) {
 				now := hostNames.ReplaceAllString(string(text), "  names: []\n")
 				now = strings.NewReplacer(`datacenter: "DC"`, `datacenter: "`+datacenter+`"`, `name: "`+own+`"`, `name: "`+vm+`"`).Replace(now)
 				now += "\nrun: {lock: shared}\n"
-				if err := os.WriteFile(answers, []byte(now), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testclass.Write(t, answers, now)
 			}
 			write("vm-01")
 			path := "/" + datacenter + "/vm/vm-01"
@@ -77,14 +72,10 @@ func TestTwoDatacenters(t *testing.T) {
 			write(path)
 			_, tw := site.bundle("")
 			file, err := os.Open(answers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			defer func() { _ = file.Close() }()
 			a, err := given.Load(file, answers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			served, tw, again := serveTwin(t, tw, a)
 			if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
 				t.Errorf("plan %s on the site, %s on the twin", want, got)

@@ -77,10 +77,7 @@ func (s *silence) oneAfterAnother() (series []string, machines int) {
 // hung returns the calls of a trace to a host, but for the questions whether it and vCenter answer.
 func hung(t *testing.T, trace, host string) (methods []string) {
 	t.Helper()
-	text, err := os.ReadFile(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, trace)
 	call := regexp.MustCompile(`"method":"([^"]+)","target":"` + host + `[" ]`)
 	for _, m := range call.FindAllStringSubmatch(string(text), -1) {
 		if m[1] != "RetrieveHardwareUptime" && m[1] != "CurrentTime" {
@@ -129,14 +126,9 @@ func TestDeadMachinesCostOneLimit(t *testing.T) {
 				o.Faults = []string{tt.fault}
 			}
 			b := newBench(t, o)
-			text, err := os.ReadFile(filepath.Join(b.lab.Dir(), "answers-"+tt.mode+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testclass.Read(t, filepath.Join(b.lab.Dir(), "answers-"+tt.mode+".yaml"))
 			a, err := answers.Load(bytes.NewReader(text), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			s := &silence{t: t}
 			trace := filepath.Join(t.TempDir(), "trace")
 			if tt.args = append(tt.args, "--trace", trace); tt.silent != nil {
@@ -145,9 +137,7 @@ func TestDeadMachinesCostOneLimit(t *testing.T) {
 			a.Run.Parallel = 2
 			var out bytes.Buffer
 			file := filepath.Join(t.TempDir(), "answers.yaml")
-			if err := errors.Join(answers.Save(&out, a), os.WriteFile(file, out.Bytes(), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, errors.Join(answers.Save(&out, a), os.WriteFile(file, out.Bytes(), 0o600)))
 			code, stdout, errs := b.run(append([]string{tt.name, "-f", file}, tt.args...)...)
 			series, n := s.oneAfterAnother()
 			if tt.silent == nil {

@@ -71,9 +71,7 @@ func TestE2EFixRowByRow(t *testing.T) {
 				file = edited(t, file, c.edits[i], c.edits[i+1])
 			}
 			if c.apply != "" {
-				if out, errs, code := inProcess(b.env, "apply", "-f", file, "--yes", "--limit", c.apply); code != 0 {
-					t.Fatalf("exit %d\n%s%s", code, out, errs)
-				}
+				succeeds(t, b.env, "apply", "-f", file, "--yes", "--limit", c.apply)
 			}
 			if c.wrong != nil {
 				if err := b.lab.World().Update(func(s *world.State) ([]world.Event, error) { return c.wrong(s), nil }); err != nil {

@@ -44,12 +44,8 @@ func TestE2EGPUDirectFromFiles(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "ib_write_bw --use_cuda") || !strings.Contains(out, "0 failed, 0 not tried") {
 		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
 	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
+	succeeds(t, env, "rollback", "--yes")
 	out, errs, code = inProcess(env, "plan", "-f", file, "-o", "json")
 	if code != 0 || !strings.Contains(out, `"guest/vm-01/build/nvidia"`) || !strings.Contains(out, `"guest/vm-02/build/perftest"`) {
 		t.Errorf("after the rollback: exit %d\n%s%s", code, out, errs)

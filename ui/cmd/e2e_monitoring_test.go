@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // sample is a line of a document: the series, and its value.
@@ -67,9 +68,7 @@ func TestE2EMonitoring(t *testing.T) {
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, filepath.Join(dir, name), text)
 	}
 	good, bad := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "done"), serve(t, "--hosts", "2", "--vms", "2", "--scenario",
 		"broken-firewall")
@@ -80,20 +79,14 @@ func TestE2EMonitoring(t *testing.T) {
 	tool("", "promtool", "test", "rules", "alerting.yml")
 
 	// The command of the service, for each site.
-	unit, err := os.ReadFile(filepath.Join(dir, "rdma-setup-check@.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unit := testclass.Read(t, filepath.Join(dir, "rdma-setup-check@.service"))
 	_, command, _ := strings.Cut(string(unit), "\nExecStart="+good.bin+" ")
 	command, _, _ = strings.Cut(command, "\n")
 	series := ""
 	for name, s := range map[string]*site{"good": good, "bad": bad} {
 		code := map[string]int{"good": 0, "bad": 2}[name]
 		s.must(code, strings.Fields(strings.NewReplacer("/etc/rdma-setup/%i.yaml", s.answers("pvrdma"), "%i", name).Replace(command))...)
-		doc, err := os.ReadFile(filepath.Join(documents, "rdma-setup-"+name+".prom"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := testclass.Read(t, filepath.Join(documents, "rdma-setup-"+name+".prom"))
 		if said := tool(string(doc), "promtool", "check", "metrics"); said != "" {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -141,22 +134,16 @@ func exported(t *testing.T, documents string) string {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer func() { _, _ = c.Process.Kill(), c.Wait() }()
 	var said bytes.Buffer
 	for lines := bufio.NewScanner(io.TeeReader(log, &said)); lines.Scan(); {
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
 			answer, err := http.Get("http://" + m[1] + "/metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			defer answer.Body.Close()
 			page, err := io.ReadAll(answer.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			return string(page)
 		}
 	}

@@ -24,14 +24,9 @@ import (
 func TestE2ERehearsalForetellsTheRun(t *testing.T) {
 	testclass.Alone(t)
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 6, BootTime: 20 * time.Second}) // long, so that what the tool computes matters little
-	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
 	answers := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, append(text, "run: {power: {max_unavailable: 2, canary: true}}\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(answers, append(text, "run: {power: {max_unavailable: 2, canary: true}}\n"...), 0o600))
 	bundle := filepath.Join(t.TempDir(), "site.tgz")
 	if code, _, errs := site.run("collect", "-f", answers, "--out", bundle); code != 0 {
 		t.Fatalf("collect: %d\n%s", code, errs)

@@ -54,9 +54,7 @@ func TestE2EEveryRow(t *testing.T) {
 				}
 			}
 			file := filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml")
-			if out, errs, code := inProcess(b.env, "apply", "-f", file, "--yes"); code != 0 {
-				t.Fatalf("exit %d\n%s%s", code, out, errs)
-			}
+			succeeds(t, b.env, "apply", "-f", file, "--yes")
 			if out, errs, code := inProcess(b.env, "check", "-f", file, "--save-baseline"); code > 1 {
 				t.Fatalf("exit %d\n%s%s", code, out, errs)
 			}

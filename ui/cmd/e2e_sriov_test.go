@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // control reads or changes the lab from outside the program under test.
@@ -118,9 +119,7 @@ func TestE2ESRIOVFromBareHosts(t *testing.T) {
 		}
 		Reboots struct{ Hosts int }
 	}
-	if err := json.Unmarshal([]byte(plan), &doc); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(plan), &doc))
 	unknown := 0
 	for _, c := range doc.Changes {
 		if c.Kind == "firmware" && strings.HasPrefix(fmt.Sprint(c.To), "unknown until ") {
@@ -208,14 +207,9 @@ func TestE2ESRIOVHostThatNeverReturns(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "4", "--vms", "4", "--scenario", "sriov-half", "--reboot-time", "300ms", "--fault", "host=esx-02,do=reboot-never")
 	file := s.answers("sriov")
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, file)
 	text := regexp.MustCompile(`(?m)^guest:$`).ReplaceAllString(string(b), "run:\n  reboot: {max_unavailable: 1, timeout: 1m}\nguest:")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, text)
 	_, said := s.must(5, "apply", "-f", file, "--yes")
 	if !strings.Contains(said, "esx-02: reboot: the host has not come back within 1m0s") ||
 		!strings.Contains(said, "because esx-02 failed in its wave") {
@@ -242,10 +236,7 @@ func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 			start := s.facts()
 			file := s.answers("sriov")
 			if scenario == "sriov-drs-manual" {
-				b, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := testclass.Read(t, file)
 				file = s.file("shutdown.yaml", append(b, "run: {bystanders: shutdown}\n"...))
 			}
 			s.must(0, "apply", "-f", file, "--yes")
@@ -270,9 +261,7 @@ func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "sriov-ourselves")
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	code := 0
 	if slices.ContainsFunc(addrs, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && !n.IP.IsLoopback() }) {
 		code = 3

@@ -125,20 +125,14 @@ func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 	said.wait(t, "of vm-01 is not connected", 1)
 	c := outsider(t.Context(), t, b.env)
 	vm, err := find.NewFinder(c.Client).VirtualMachine(t.Context(), "/DC/vm/vm-02")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	task, err := vm.CreateSnapshot(t.Context(), "before", "", false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
 	said.wait(t, "vm-02: task CreateSnapshot_Task by vpxd", 1)
 	b.stayedOn("vm-02")
 	b.lab.World().Faults.Clear()
-	if err := task.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, task.Wait(t.Context()))
 	if code := end(); code != 0 {
 		t.Errorf("exit %d\n%s", code, said.String())
 	}
@@ -156,18 +150,14 @@ func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
 	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes")
 	said.wait(t, "of vm-01 is not connected", 1)
 	vm, err := find.NewFinder(outsider(t.Context(), t, b.env).Client).VirtualMachine(t.Context(), "/DC/vm/vm-01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	power := func(start func(context.Context) (*object.Task, error)) {
 		t.Helper()
 		task, err := start(t.Context())
 		if err == nil {
 			err = task.Wait(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 	}
 	power(vm.PowerOff)
 	said.wait(t, "vm-01 is not running", 1)
@@ -187,18 +177,12 @@ func TestGuestFirstMetInTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	etc := filepath.Join(dir, "vm-01", "etc", "netplan")
-	if err := os.MkdirAll(etc, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.MkdirAll(etc, 0o755))
 	rival := "network:\n  version: 2\n  ethernets:\n    \"!-a\":\n      match: {name: \"e*\"}\n      dhcp4: true\n"
-	if err := os.WriteFile(filepath.Join(etc, "10-all.yaml"), []byte(rival), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, filepath.Join(etc, "10-all.yaml"), rival)
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, GuestFiles: dir})
 	b.enter("vm-01", "ls -l /etc/netplan >/root/before")
-	if err := b.lab.World().PowerOff("vm-01"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.lab.World().PowerOff("vm-01"))
 	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma",
 		"mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
 	_, said := b.must(5, "apply", "-f", file, "--yes")
@@ -237,9 +221,7 @@ func TestVMThatGoesOffWhileItIsReadHoldsTheNextWave(t *testing.T) {
 	said.wait(t, "vm-01 is not running", 1)
 	b.stayedOn("vm-02")
 	b.lab.World().Faults.Clear()
-	if err := b.lab.World().PowerOn("vm-01"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.lab.World().PowerOn("vm-01"))
 	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
 	if code := end(); code != 0 {
 		t.Errorf("exit %d\n%s", code, said.String())

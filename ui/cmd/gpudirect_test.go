@@ -3,7 +3,6 @@ package cmd_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,11 +24,7 @@ import (
 // gpuLab is a lab whose account has exactly the privileges that generate role prints for the mode.
 func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) {
 	t.Helper()
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
 	env = environment(l, t.TempDir())
 	holds := checks.Privileges(answers.GPUDirect)
 	if strings.HasSuffix(scenario, "-image") {
@@ -52,9 +47,7 @@ func hardware(t *testing.T, env map[string]string, file string) *backends.Invent
 		t.Fatalf("discover: exit %d\n%s", code, errs)
 	}
 	var inv backends.Inventory
-	if err := json.Unmarshal([]byte(out), &inv); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &inv))
 	inv.VCenter.Clock, inv.APICalls = time.Time{}, 0
 	for i := range inv.Hosts {
 		inv.Hosts[i].BootTime, inv.Hosts[i].MemoryUsedMB = time.Time{}, 0
@@ -65,18 +58,13 @@ func hardware(t *testing.T, env map[string]string, file string) *backends.Invent
 // edited rewrites the answers with a word replaced.
 func edited(t *testing.T, file, old, now string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, file)
 	text := strings.ReplaceAll(string(b), old, now)
 	if text == string(b) {
 		t.Fatalf("%q does not stand in the answers", old)
 	}
 	file = filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, file, text)
 	return file
 }
 
@@ -98,20 +86,14 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 	}
 	back := func(after string) {
 		t.Helper()
-		if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-			t.Fatalf("rollback %s: exit %d\n%s%s", after, code, out, errs)
-		}
+		succeeds(t, env, "rollback", "--yes")
 		if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
 			t.Errorf("the rollback %s leaves:\n%s", after, diff)
 		}
 	}
 	back("of the forced run")
-	if out, errs, code := inProcess(env, "apply", "-f", file, "--yes"); code != 0 {
-		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "apply", "-f", file, "--yes")
+	succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
 	back("of the run")
 }
 
@@ -204,12 +186,8 @@ func TestHGXBoards(t *testing.T) {
 func TestGPUBesidePVRDMA(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(),
+	l := openLab(t, lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(),
 		RebootTime: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
 	env, file := environment(l, t.TempDir()), filepath.Join(l.Dir(), "answers-gpudirect.yaml")
 	start := hardware(t, env, file)
 	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
@@ -228,9 +206,7 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 	}
 	out, _, _ = inProcess(env, "check", "-f", file, "-o", "json")
 	var doc brokenDoc
-	if err := json.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal([]byte(out), &doc))
 	asked := map[string]bool{}
 	for _, f := range doc.Results {
 		if asked[f.ID] = true; f.Status == checks.Fail {
@@ -242,12 +218,8 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 			t.Errorf("%s was not asked", id)
 		}
 	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
+	succeeds(t, env, "rollback", "--yes")
 	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
 		t.Errorf("the rollback leaves:\n%s", diff)
 	}
@@ -294,12 +266,8 @@ func TestVGPUBesideCard(t *testing.T) {
 	if strings.Count(out, `"status": "pass"`) != 8 {
 		t.Errorf("license, drivers and graphics type:\n%s", out)
 	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
+	succeeds(t, env, "rollback", "--yes")
 	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
 		t.Errorf("the rollback leaves:\n%s", diff)
 	}
@@ -317,9 +285,7 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 	t.Helper()
 	c := outsider(t.Context(), t, env)
 	vm, err := find.NewFinder(c.Client).VirtualMachine(t.Context(), "/DC/vm/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var is mo.VirtualMachine
 	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig", "config.deviceGroups"},
 		&is); err != nil {
@@ -362,11 +328,7 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 func TestDefaultLabAppliesGPUDirect(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
 	out, errs, code := inProcess(environment(l, t.TempDir()), "apply", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "--yes")
 	if code != 0 {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
@@ -383,14 +345,9 @@ func TestLabAnswersNameTheExitCodeOfGPUScenarios(t *testing.T) {
 			continue
 		}
 		l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		file := filepath.Join(l.Dir(), "answers-gpudirect.yaml")
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testclass.Read(t, file)
 		want := 0
 		if first, _, _ := strings.Cut(string(b), "\n"); strings.HasPrefix(first, "# Expected exit code of apply: 3 (") {
 			want = 3

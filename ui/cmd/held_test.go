@@ -21,23 +21,17 @@ func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
 	testclass.Raced(t)
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer l.Close()
 	dir := t.TempDir()
 	errs, err := os.Create(filepath.Join(dir, "stderr"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer errs.Close()
 	c := exec.CommandContext(t.Context(), "rdma-setup", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"))
 	c.Env = append(append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=xterm-256color"), l.Env()...)
 	c.Dir, c.Stderr = dir, errs
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 120})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer tty.Close()
 	s := &screen{wrote: make(chan struct{}, 1)}
 	go s.follow(tty)

@@ -110,9 +110,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 			}
 			n++
 			words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "--" })
-			if _, errs, code := inProcess(nil, append(words, "--help")...); code != 0 {
-				t.Errorf("%v: %q: exit %d: %s", path, line, code, errs)
-			}
+			succeeds(t, nil, append(words, "--help")...)
 		}
 		if n < 2 {
 			t.Errorf("%v: %d examples", path, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -78,9 +79,7 @@ func TestHostFactsInChecks(t *testing.T) {
 func TestFirmwareIsReadOnlyIfSSHRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
-	if err := b.lab.World().SetService("esx-01", "TSM-SSH", true); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, b.lab.World().SetService("esx-01", "TSM-SSH", true))
 	rows := func(flags ...string) map[string]checks.Finding {
 		t.Helper()
 		_, out, errs := b.run(append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "-o", "json", "--only",
@@ -137,20 +136,14 @@ func TestParametersPendingAReboot(t *testing.T) {
 		t.Helper()
 		j, err := journal.Create(state, journal.Header{VCenter: vcenter, Mode: "sriov", Made: at}, []byte("{}"),
 			journal.WithClock(func() time.Time { return at }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		s := backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindModuleParams, Name: connectX.Driver()}
 		rec := journal.Record{Phase: journal.PhaseApply, Node: s.ID(), Target: s.Target, Kind: string(s.Kind), Name: s.Name}
 		for _, kind := range []journal.Type{journal.TypeBegin, journal.TypeIntent, journal.TypeOutcome} {
 			rec.Type, rec.OK = kind, true
-			if err := j.Append(rec); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, j.Append(rec))
 		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, j.Close())
 	}
 	keep("another-vcenter", time.Now())
 	if f := b.said("sriov")["HOST-UPTIME-018"]; f.Status != checks.Pass {

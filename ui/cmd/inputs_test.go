@@ -47,14 +47,9 @@ func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (c
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(peak)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, peak)
 	kib, err := strconv.ParseInt(string(b), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return c.ProcessState.ExitCode(), out.String(), kib << 10
 }
 
@@ -69,9 +64,7 @@ func repeated(t *testing.T, name, head, piece, tail string, size int) string {
 	b.WriteString(strings.TrimRight(piece, ","))
 	b.WriteString(tail)
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -85,20 +78,14 @@ func bundleOf(t *testing.T, inventory string) string {
 		sums[name] = hex.EncodeToString(sum[:])
 	}
 	head, err := json.Marshal(map[string]any{"schema": 2, "kind": "rdma-setup bundle", "files": sums})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	path := filepath.Join(t.TempDir(), "bundle.tgz")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	zip := gzip.NewWriter(f)
 	w := tar.NewWriter(zip)
 	add := func(name, text string) {
-		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o600}); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o600}))
 		if _, err := io.WriteString(w, text); err != nil {
 			t.Fatal(err)
 		}
@@ -107,9 +94,7 @@ func bundleOf(t *testing.T, inventory string) string {
 	for _, name := range []string{"inventory.json", "guests.json", "pairs.json", "facts.json"} {
 		add(name, texts[name])
 	}
-	if err := errors.Join(w.Close(), zip.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(w.Close(), zip.Close(), f.Close()))
 	return path
 }
 
@@ -127,9 +112,7 @@ func sparseAppliance(t *testing.T) string {
 	}
 	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
 	path := filepath.Join(t.TempDir(), "x.ova")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, path, string(b))
 	return path
 }
 
@@ -140,9 +123,7 @@ func TestInputsAreLimited(t *testing.T) {
 	s := fakeVCenter(t, func(w io.Writer, method string) {})
 	vc := "--url=" + s.URL + "/sdk"
 	answers := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, []byte("mode: pvrdma\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, answers, "mode: pvrdma\n")
 	row := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
 	for _, tt := range []struct {
 		name string
@@ -175,9 +156,7 @@ func TestInputsAreLimited(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			zero, err := os.Open("/dev/zero")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			defer zero.Close()
 			env := []string{"GOVC_INSECURE=1"}
 			if tt.args[0] == "apply" {

@@ -23,13 +23,9 @@ func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 	if out, errs, _ := inProcess(env, "check", "-f", file); !strings.Contains(out, "nouveau drives ") {
 		t.Errorf("check:\n%s%s", out, errs)
 	}
-	if out, errs, code := inProcess(env, "apply", "-f", file, "--yes"); code != 0 {
-		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "apply", "-f", file, "--yes")
 	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 || strings.Contains(out, "keep nouveau") {
 		t.Errorf("planned again: exit %d\n%s%s", code, out, errs)
 	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "rollback", "--yes")
 }

@@ -41,9 +41,7 @@ func watchPower(t *testing.T, env map[string]string, apart ...string) *powerWatc
 	ctx, cancel := context.WithCancel(t.Context())
 	c := outsider(ctx, t, env)
 	v, err := view.NewManager(c.Client).CreateContainerView(ctx, c.ServiceContent.RootFolder, []string{"VirtualMachine"}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	w := &powerWatch{firsts: map[string]bool{}, apart: apart}
 	done := make(chan struct{})
 	go func() {
@@ -109,23 +107,15 @@ func keepApart(t *testing.T, env map[string]string, names ...string) {
 	rule := &types.ClusterAntiAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: "pair", Enabled: types.NewBool(true)}}
 	for _, name := range names {
 		vm, err := f.VirtualMachine(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		rule.Vm = append(rule.Vm, vm.Reference())
 	}
 	cluster, err := f.DefaultClusterComputeResource(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	task, err := cluster.Reconfigure(t.Context(), &types.ClusterConfigSpecEx{RulesSpec: []types.ClusterRuleSpec{
 		{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}, Info: rule}}}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := task.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, task.Wait(t.Context()))
 	_ = c.Logout(context.Background())
 	c.CloseIdleConnections()
 }

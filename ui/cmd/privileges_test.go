@@ -31,11 +31,7 @@ func TestTheRoleOfPVRDMAIsExact(t *testing.T) {
 // roleIsExact uses an account that has exactly the privileges that generate role prints: apply and rollback work with them. Without
 // any one of them, apply stops before the first write and names the missing privilege.
 func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 1, VMs: 1, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Scenario: scenario, Hosts: 1, VMs: 1, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond})
 	env := environment(l, t.TempDir())
 	role := newRole(t, env)
 	all := checks.Privileges(mode)
@@ -52,9 +48,7 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	}
 	role.hold(t, all)
 	for _, words := range [][]string{apply, {"rollback", "--yes"}} {
-		if out, errs, code := inProcess(env, words...); code != 0 {
-			t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)
-		}
+		succeeds(t, env, words...)
 	}
 }
 
@@ -97,19 +91,13 @@ func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
 			r.hold(t, row.dc)
 			if row.root != nil {
 				id, err := r.auth.AddRole(t.Context(), "lifecycle", row.root)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				role{auth: r.auth, id: id, root: r.root}.atRoot(t)
 				if row.onCluster {
 					c, err := r.find.DefaultClusterComputeResource(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, err)
 					on := []types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}} // hosts are asked for their components
-					if err := r.auth.SetEntityPermissions(t.Context(), c.Reference(), on); err != nil {
-						t.Fatal(err)
-					}
+					testclass.OK(t, r.auth.SetEntityPermissions(t.Context(), c.Reference(), on))
 				}
 			}
 			if code, out, errs := b.run("apply", "-f", file, "--yes"); code != row.code || !strings.Contains(errs, row.says) {
@@ -180,21 +168,12 @@ func TestMissingPrivilegeOnOneHost(t *testing.T) {
 // If the account cannot write the shared lock, the run reports it and continues with the local lock.
 func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	env := environment(l, t.TempDir())
 	newRole(t, env).hold(t, append(checks.Privileges(answers.PVRDMA), checks.SharedLock()...)) // on the datacenter, not on the root
-	b, err := os.ReadFile(filepath.Join(l.Dir(), "answers-pvrdma.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, filepath.Join(l.Dir(), "answers-pvrdma.yaml"))
 	path := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(path, append(b, "run: {lock: shared}\nmeasure: {bandwidth: false, latency: false}\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, append(b, "run: {lock: shared}\nmeasure: {bandwidth: false, latency: false}\n"...), 0o600))
 	_, errs, code := inProcess(env, "apply", "-f", path, "--yes")
 	if code != 0 || !strings.Contains(errs, "WARNING: the account may not write the shared lock") ||
 		!strings.Contains(errs, "Global.ManageCustomFields") {
@@ -220,13 +199,9 @@ type role struct {
 func (r role) lacks(t *testing.T, host string, privileges []string) {
 	t.Helper()
 	id, err := r.auth.AddRole(t.Context(), "rdma-setup on "+host, privileges)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	h, err := r.find.HostSystem(t.Context(), "*/"+host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if err := r.auth.SetEntityPermissions(t.Context(), h.Reference(),
 		[]types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}}); err != nil {
 		t.Fatal(err)
@@ -245,9 +220,7 @@ func newRole(t *testing.T, env map[string]string) role {
 		t.Fatal(err)
 	}
 	dc, err := r.find.DefaultDatacenter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if err := r.auth.SetEntityPermissions(t.Context(), dc.Reference(),
 		[]types.Permission{{Principal: account, RoleId: r.id, Propagate: true}}); err != nil {
 		t.Fatal(err)
@@ -267,9 +240,7 @@ func (r role) atRoot(t *testing.T) {
 
 func (r role) hold(t *testing.T, privileges []string) {
 	t.Helper()
-	if err := r.auth.UpdateRole(t.Context(), r.id, "rdma-setup", privileges); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, r.auth.UpdateRole(t.Context(), r.id, "rdma-setup", privileges))
 }
 
 // patience are time limits with which a busy machine is not reported as a host or guest that does not answer.
@@ -301,4 +272,12 @@ func inProcessWith(env map[string]string, in string, args ...string) (stdout, st
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 	}, args)
 	return out.String(), errs.String(), code
+}
+
+// succeeds runs a command, which must exit with 0.
+func succeeds(t *testing.T, env map[string]string, args ...string) {
+	t.Helper()
+	if out, errs, code := inProcess(env, args...); code != 0 {
+		t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+	}
 }

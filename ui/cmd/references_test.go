@@ -30,10 +30,7 @@ func TestReferences(t *testing.T) {
 		"sources": sourceReference(t),
 	} {
 		path := "../../assets/docs/" + name + ".md"
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testclass.Read(t, path)
 		written, _, _ := strings.Cut(string(b), generatedMark)
 		if name == cliTopic {
 			written = cliIntro
@@ -55,14 +52,9 @@ func TestNamedChecksExist(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}
 	docs, err := filepath.Glob("../../assets/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	for _, path := range append(docs, "../../README.md") {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testclass.Read(t, path)
 		if filepath.Base(path) != "changelog.md" { // it also names rows that were removed
 			texts[path] = string(b)
 		}
@@ -122,9 +114,7 @@ func keyReference() string {
 // kernelReference returns the table of kernels that have the driver of PVRDMA.
 func kernelReference(t *testing.T) string {
 	rows, err := assets.Kernels()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var b strings.Builder
 	b.WriteString("| distribution | package with vmw_pvrdma | source |\n|---|---|---|\n")
 	for _, k := range rows {
@@ -137,9 +127,7 @@ func kernelReference(t *testing.T) string {
 // releaseReference returns the table of releases: one section per topic, one row per change of the fact.
 func releaseReference(t *testing.T) string {
 	rows, err := assets.Releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var b strings.Builder
 	for i, f := range rows[0].Facts {
 		fmt.Fprintf(&b, "## %s\n\n| since | fact | source |\n|---|---|---|\n", strings.ToUpper(f.Topic[:1])+f.Topic[1:])

@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
@@ -30,17 +31,12 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		Secrets:  world.Secrets{ESXi: "unique-esxi-3Kd", Guest: "unique-guest-8Wm", Sudo: "unique-sudo-5Rt"},
 		Accounts: []vcenter.Account{{Name: user, Password: password}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	closeAtEnd(t, l)
 	state := t.TempDir()
 	env := environment(l, state)
 	env["GOVC_USERNAME"], env["GOVC_PASSWORD"] = user, password
-	key, err := os.ReadFile(env["RDMA_SETUP_SSH_KEY"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testclass.Read(t, env["RDMA_SETUP_SSH_KEY"])
 	secrets := map[string]string{"the private key": strings.Split(string(key), "\n")[2]}
 	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
 		secrets[name] = env[name]
@@ -93,9 +89,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		words, in := []string{"discover", "--password-stdin", "--log-level", "debug", "-v"}, c.password+"\n"
 		if c.flag == "file" {
 			in, words[1] = "", "--password-file="+filepath.Join(t.TempDir(), "password")
-			if err := os.WriteFile(strings.TrimPrefix(words[1], "--password-file="), []byte(c.password+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testclass.Write(t, strings.TrimPrefix(words[1], "--password-file="), c.password+"\n")
 		}
 		out, errs, code := inProcessWith(given, in, words...)
 		if code != c.exit {
@@ -149,17 +143,11 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 // TestFilesTakeThePlaceOfLinks writes to names that another user has replaced by links: the targets of the links stay unchanged.
 func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	dir := t.TempDir()
 	env := environment(l, dir)
 	victim := filepath.Join(dir, "victim")
-	if err := os.WriteFile(victim, []byte("whole"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(victim, []byte("whole"), 0o644))
 	answers := filepath.Join(l.Dir(), "answers-pvrdma.yaml")
 	for name, words := range map[string][]string{
 		"plan.json":  {"plan", "-f", answers},
@@ -167,9 +155,7 @@ func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 		"check.html": {"check", "-f", answers, "-o", "html"},
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.Symlink(victim, path); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Symlink(victim, path))
 		_, errs, _ := inProcess(env, append(words, "--out", path)...)
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() < 100 {
 			t.Errorf("%s: %v, %v\n%s", name, info, err, errs)
@@ -188,9 +174,7 @@ func TestChildrenGetNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	told := filepath.Join(dir, "environment")
 	script := "#!/bin/sh\n{ echo from lab; env; } >>" + told + "\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(dir, "lab"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(filepath.Join(dir, "lab"), []byte(script), 0o700))
 	t.Setenv("HARMLESS", "harmless-5mVx")
 	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD",
 		"RDMA_SETUP_SUDO_PASSWORD"} {

@@ -16,11 +16,7 @@ import (
 // client of vCenter sees it. The plan is refused and names this; --skip accepts it.
 func TestOtherTrafficOnTheRDMACard(t *testing.T) {
 	t.Parallel()
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: "shared-card", Hosts: 1, VMs: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Scenario: "shared-card", Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	env := environment(l, t.TempDir())
 	c := outsider(t.Context(), t, env)
 	host, err := find.NewFinder(c.Client).DefaultHostSystem(t.Context())

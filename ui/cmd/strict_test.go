@@ -82,9 +82,7 @@ func between(t *testing.T, target url.URL) *strict {
 	}))
 	t.Cleanup(func() { s.Close(); transport.CloseIdleConnections() })
 	s.ca = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(s.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(s.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	return s
 }
 
@@ -135,19 +133,14 @@ func TestNoCommandAsksForUndeclaredProperties(t *testing.T) {
 	run := func(t *testing.T, b *bench, s *strict, file string, strangers bool) {
 		b.env["GOVC_TLS_CA_CERTS"] = s.ca
 		answers := filepath.Join(t.TempDir(), file)
-		text, err := os.ReadFile(filepath.Join(b.lab.Dir(), file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testclass.Read(t, filepath.Join(b.lab.Dir(), file))
 		if strangers { // the names of the stock simulator's inventory
 			text = []byte(
 				"apiVersion: rdma-setup/v1\nmode: pvrdma\nhosts: {datacenter: DC0}\nnic: {device: \"\"}\nswitch: {name: RDMA-DVS, portgroup: " +
 					"RDMA-PG}\n" +
 					"vms:\n  - {name: DC0_H0_VM0, ip: 192.168.50.11/24, guest: {address: 127.0.0.1, user: nobody}}\n")
 		}
-		if err := os.WriteFile(answers, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, answers, string(text))
 		for _, words := range commands {
 			words = append(slices.Clone(words), "--url", s.URL+"/sdk")
 			for i := range words {
@@ -171,9 +164,7 @@ func TestNoCommandAsksForUndeclaredProperties(t *testing.T) {
 	t.Run("stock simulator", func(t *testing.T) {
 		t.Parallel()
 		model := simulator.VPX()
-		if err := model.Create(); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, model.Create())
 		b := newBench(t, lab.Options{Hosts: 1, VMs: 1})
 		model.Service.Listen = &url.URL{User: url.UserPassword(b.env["GOVC_USERNAME"], b.env["GOVC_PASSWORD"])}
 		model.Service.TLS = new(tls.Config)

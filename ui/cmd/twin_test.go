@@ -81,9 +81,7 @@ func serveTwin(t *testing.T, tw *twin.Twin, a *given.Answers) (*bench, *twin.Twi
 		t.Fatalf("answers: %t, %v", has, err)
 	}
 	path := filepath.Join(served.lab.Dir(), "answers.yaml")
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, out.Bytes(), 0o600))
 	return served, tw, path
 }
 
@@ -207,14 +205,9 @@ func TestTwinOfTwoImages(t *testing.T) {
 func twoClusters(t *testing.T, mode string, found func(*world.State) error) (*bench, string) {
 	t.Helper()
 	site := newBench(t, lab.Options{Found: found})
-	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-"+mode+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, filepath.Join(site.lab.Dir(), "answers-"+mode+".yaml"))
 	answers := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, bytes.Replace(text, []byte(`cluster: "Cluster-01"`), []byte(`cluster: ""`), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(answers, bytes.Replace(text, []byte(`cluster: "Cluster-01"`), []byte(`cluster: ""`), 1), 0o600))
 	served, tw, again := twinOf(t, site, answers)
 	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
 		t.Errorf("plan %s on the site, %s on the twin", want, got)
@@ -293,15 +286,10 @@ func TestTwinOfAnOddSite(t *testing.T) {
 	testclass.Full(t)
 	t.Parallel()
 	site := newBench(t, lab.Options{Found: odd})
-	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testclass.Read(t, filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
 	answers := filepath.Join(t.TempDir(), "answers.yaml") // two folders have the names of the switch and the port group
 	text = regexp.MustCompile(`\bRDMA-(DVS|PG)\b`).ReplaceAll(text, []byte("/DC/network/$0"))
-	if err := os.WriteFile(answers, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(answers, text, 0o600))
 	served, tw, again := twinOf(t, site, answers)
 	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
 		t.Errorf("plan %s on the site, %s on the twin", want, got)
@@ -461,9 +449,7 @@ func TestTwinOfAVMWithoutItsHost(t *testing.T) {
 	read, _ := site.bundle("")
 	read.Facts.Inventory.VMs[1].Host = ""
 	tw, err := twin.Of(read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if !slices.ContainsFunc(tw.Assumed, func(a string) bool { return strings.HasPrefix(a, "vm-02: left out") }) {
 		t.Errorf("assumed: %q", tw.Assumed)
 	}
@@ -477,13 +463,9 @@ func TestTwinOfABundleWithoutAProperty(t *testing.T) {
 	site := newBench(t, lab.Options{Scenario: "gpudirect", Hosts: 1, VMs: 1})
 	b, _ := site.bundle(filepath.Join(site.lab.Dir(), "answers-gpudirect.yaml"))
 	whole, err := json.Marshal(b.Facts.Inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	tree := func() (out any) {
-		if err := json.Unmarshal(whole, &out); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, json.Unmarshal(whole, &out))
 		return out
 	}
 	var paths [][]any // of keys and indices
@@ -516,9 +498,7 @@ func TestTwinOfABundleWithoutAProperty(t *testing.T) {
 		}
 		delete(at.(map[string]any), path[len(path)-1].(string))
 		text, err := json.Marshal(changed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		lacks := *b
 		facts := *b.Facts
 		facts.Inventory = nil

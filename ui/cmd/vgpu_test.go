@@ -41,12 +41,8 @@ func TestVendorDeviceGroup(t *testing.T) {
 		"json"); strings.Count(out, `"status": "pass"`) != 6 {
 		t.Errorf("check:\n%s", out)
 	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
+	succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
+	succeeds(t, env, "rollback", "--yes")
 	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
 		t.Errorf("the rollback leaves:\n%s", diff)
 	}
@@ -97,12 +93,8 @@ func TestVGPUManagerIsInstalled(t *testing.T) {
 				"json"); strings.Count(out, `"status": "pass"`) != 4 {
 				t.Errorf("check:\n%s", out)
 			}
-			if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-				t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-			}
-			if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-				t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-			}
+			succeeds(t, env, "plan", "-f", file, "--detailed-exitcode")
+			succeeds(t, env, "rollback", "--yes")
 			now := hardware(t, env, file)
 			for i := range now.Hosts {
 				if has := len(now.Hosts[i].Profiles) > 0; has != stays {

@@ -33,11 +33,7 @@ func typed(t *testing.T, env map[string]string, lines []string, args ...string) 
 
 func TestWizardOnTheLab(t *testing.T) {
 	testclass.Raced(t)
-	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
 	env := environment(l, t.TempDir())
 	t.Chdir(t.TempDir())
 	file, met := filepath.Join(l.Dir(), "answers-pvrdma.yaml"), filepath.Join(t.TempDir(), "met")
@@ -82,11 +78,7 @@ func TestWizardOnTheLab(t *testing.T) {
 
 func TestReadOnlyReportNeedsOnlyAReadOnlyAccount(t *testing.T) {
 	testclass.Raced(t)
-	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, l)
+	l := openLab(t, lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
 	env := environment(l, t.TempDir())
 	newRole(t, env).hold(t, nil)
 	out, errs, code := typed(t, env, []string{"look", "", ""})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 )
 
 // restored checks that the terminal is in the state that a shell needs: like a new one, with echo and line editing on, the original
@@ -53,12 +55,8 @@ func served(t *testing.T, bin, mode string, change func(text string) string, fla
 	dir := filepath.Join(t.TempDir(), "lab")
 	lab := exec.Command(bin, append([]string{"lab", "--hosts", "2", "--vms", "2", "--dir", dir}, flags...)...)
 	out, err := lab.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lab.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, lab.Start())
 	t.Cleanup(func() {
 		_ = lab.Process.Signal(os.Interrupt)
 		_ = lab.Wait()
@@ -66,18 +64,10 @@ func served(t *testing.T, bin, mode string, change func(text string) string, fla
 	if ready := make([]byte, 6); !strings.Contains(readWord(out, ready), "ready") {
 		t.Fatal("the lab is not ready")
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "answers-"+mode+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testclass.Read(t, filepath.Join(dir, "env"))
+	text := testclass.Read(t, filepath.Join(dir, "answers-"+mode+".yaml"))
 	answers = filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, []byte(change(string(text))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, answers, change(string(text)))
 	// The machine may run other tests: reading a guest can then exceed the timeout of 40 s, and a host that of 30 s.
 	return append(strings.Fields(string(b)), "RDMA_SETUP_GUEST_TIMEOUT=2m", "RDMA_SETUP_HOST_TIMEOUT=4m"), answers
 }

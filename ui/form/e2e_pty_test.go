@@ -17,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -265,9 +266,7 @@ func TestE2EWizard(t *testing.T) {
 		s := start(t, bin, nil, "--lab")
 		s.shows("vCenter address")
 		for _, size := range []pty.Winsize{{Rows: 1, Cols: 1}, {Rows: 24, Cols: 79}, {Rows: 2, Cols: 300}} {
-			if err := pty.Setsize(s.tty, &size); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, pty.Setsize(s.tty, &size))
 		}
 		s.shows("Which hosts should be set up", "vCenter address", "make it larger")
 		s.press("\x03")
@@ -280,9 +279,7 @@ func TestE2EWizard(t *testing.T) {
 		s := start(t, bin, nil, "--lab")
 		s.shows("vCenter address")
 		for range 3 {
-			if err := s.cmd.Process.Signal(syscall.SIGPIPE); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, s.cmd.Process.Signal(syscall.SIGPIPE))
 		}
 		s.press("\r\r")
 		s.shows("Which hosts should be set up")
@@ -295,9 +292,7 @@ func TestE2EWizard(t *testing.T) {
 		t.Run(name+" before a run leaves, and the terminal is as it was", func(t *testing.T) {
 			s := start(t, bin, nil, "--lab")
 			s.shows("vCenter address")
-			if err := s.cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, s.cmd.Process.Signal(sig))
 			if code := s.exit(); code != 130 {
 				t.Errorf("exit code %d", code)
 			}

@@ -38,9 +38,7 @@ func saved(t *testing.T, f *world) string {
 	if f.saved == nil {
 		t.Fatal("no answers were saved")
 	}
-	if err := answers.Save(&out, f.saved); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, answers.Save(&out, f.saved))
 	return out.String()
 }
 
@@ -111,9 +109,7 @@ func TestListedAdaptersFollowTheRails(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := entry.AddRail(a, inv, f.Choose); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, entry.AddRail(a, inv, f.Choose))
 	listed(1, "rail-1")
 	a.VMs[0].Adapters = append(a.VMs[0].Adapters, answers.Adapter{Rail: "rail-2", IP: ip("192.168.51.11/24"),
 		PortGroup: a.Rails[1].Switch.PortGroup})

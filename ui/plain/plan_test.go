@@ -80,9 +80,7 @@ func TestPlanTexts(t *testing.T) {
 				{"md", func(b *bytes.Buffer) error { return plain.Markdown(b, p) }},
 			} {
 				var b bytes.Buffer
-				if err := form.render(&b); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, form.render(&b))
 				testclass.Golden(t, "testdata/"+name+"."+form.ext, b.String())
 			}
 		})
@@ -91,12 +89,8 @@ func TestPlanTexts(t *testing.T) {
 
 func TestAHundredHostsStayReadable(t *testing.T) {
 	var four, hundred bytes.Buffer
-	if err := plain.Plan(&four, pvrdma(4)); err != nil {
-		t.Fatal(err)
-	}
-	if err := plain.Plan(&hundred, pvrdma(100)); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, plain.Plan(&four, pvrdma(4)))
+	testclass.OK(t, plain.Plan(&hundred, pvrdma(100)))
 	const addresses = 96 // one line for each VM that has an address of its own
 	if few, many := bytes.Count(four.Bytes(), []byte("\n")), bytes.Count(hundred.Bytes(), []byte("\n")); many > few+addresses+2 {
 		t.Errorf("%d lines for 4 hosts, %d for 100", few, many)

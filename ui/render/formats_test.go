@@ -27,9 +27,7 @@ var formats = map[string]func(io.Writer, *report.Report) error{
 func rendered(t testing.TB, format string, r *report.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := formats[format](&b, r); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, formats[format](&b, r))
 	return b.String()
 }
 
@@ -189,9 +187,7 @@ func shape(t testing.TB, format, doc string) string {
 		return junitShape(t, doc)
 	case "prom":
 		samples, err := exposition(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		return fmt.Sprint(len(samples))
 	}
 	return markdownShape(doc)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -30,9 +31,7 @@ func TestIncastIsDrawn(t *testing.T) {
 	} {
 		chart := "████████████░░░░░░░░"
 		var b bytes.Buffer
-		if err := draw(&b); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, draw(&b))
 		if name == "terminal" {
 			chart = "############........"
 		}
@@ -45,9 +44,7 @@ func TestIncastIsDrawn(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := render.JSON(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, render.JSON(&b, r))
 	var doc struct {
 		Receivers []struct {
 			To       string  `json:"to"`
@@ -86,9 +83,7 @@ func TestExpectationHasItsReason(t *testing.T) {
 		"json":     func(b *bytes.Buffer) error { return render.JSON(b, r) },
 	} {
 		var b bytes.Buffer
-		if err := draw(&b); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, draw(&b))
 		times := map[string]int{"terminal": 1, "markdown": 1, "html": 1, "json": 2}[name] // JSON has it with each measurement
 		if got := strings.Count(strings.Join(strings.Fields(b.String()), " "), why); got != times {
 			t.Errorf("%s says it %d times:\n%s", name, got, b.String())
@@ -121,9 +116,7 @@ func TestEachPairHasItsCurve(t *testing.T) {
 			"json":     {`"bytes": 65536`, `"avg_gbps": 48`},
 		}[name]
 		var b bytes.Buffer
-		if err := draw(&b); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, draw(&b))
 		for _, want := range wants {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s does not show %q:\n%s", name, want, b.String())
@@ -147,9 +140,7 @@ func TestMedianAndOverlapAreReported(t *testing.T) {
 		"html":     func(b *bytes.Buffer) error { return render.HTML(b, r) },
 	} {
 		var b bytes.Buffer
-		if err := draw(&b); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, draw(&b))
 		for _, want := range []string{"median of 3, spread 1.2 %", "inconclusive: not all sent at the same time"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s does not show %q:\n%s", name, want, b.String())

@@ -147,18 +147,14 @@ func TestTexts(t *testing.T) {
 		"ring": ring(), "mesh": mesh()} {
 		t.Run(name, func(t *testing.T) {
 			var text, doc bytes.Buffer
-			if err := render.Terminal(&text, r, theme.New(false, false, true)); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, render.Terminal(&text, r, theme.New(false, false, true)))
 			for _, l := range strings.Split(text.String(), "\n") {
 				if lipgloss.Width(l) > 80 {
 					t.Errorf("wider than 80 columns: %q", l)
 				}
 			}
 			testclass.Golden(t, "testdata/"+name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(text.String()))
-			if err := render.JSON(&doc, r); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, render.JSON(&doc, r))
 			contract(t, doc.Bytes())
 		})
 	}
@@ -186,9 +182,7 @@ func TestWideScreens(t *testing.T) {
 	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(),
 		"class": classed()} {
 		var text bytes.Buffer
-		if err := render.Screen(&text, r, theme.New(false, false, true), 162); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, render.Screen(&text, r, theme.New(false, false, true), 162))
 		for _, l := range strings.Split(text.String(), "\n") {
 			if w := lipgloss.Width(l); w > 162 {
 				t.Errorf("%s: %d columns: %q", name, w, l)
@@ -213,9 +207,7 @@ func TestVerdictIsColoured(t *testing.T) {
 	for want, r := range map[string]*report.Report{colours.Good.Bold(true).Render("RDMA works"): well(),
 		colours.Bad.Render("1 change failed"): partial()} {
 		var b bytes.Buffer
-		if err := render.Terminal(&b, r, colours); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, render.Terminal(&b, r, colours))
 		want, _, _ = strings.Cut(want, "\x1b[m")
 		if first, _, _ := strings.Cut(b.String(), "\n"); !strings.Contains(first, want) {
 			t.Errorf("%q does not contain %q", first, want)
@@ -237,9 +229,7 @@ func contract(t *testing.T, doc []byte) {
 			Rows                    []json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(doc, &r); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal(doc, &r))
 	if r.Run == nil || r.Mode == nil || r.Simulated == nil || r.Changes == nil || r.Checks == nil || r.Measurements == nil {
 		t.Errorf("a promised field is missing:\n%s", doc)
 	}
@@ -249,9 +239,7 @@ func contract(t *testing.T, doc []byte) {
 		}
 	}
 	var again report.Report
-	if err := json.Unmarshal(doc, &again); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, json.Unmarshal(doc, &again))
 	var b bytes.Buffer
 	if err := render.JSON(&b, &again); err != nil || !bytes.Equal(b.Bytes(), doc) {
 		t.Errorf("the document does not survive reading and writing: %v\n%s", err, b.Bytes())
@@ -260,9 +248,7 @@ func contract(t *testing.T, doc []byte) {
 
 func TestPlainThemeIsASCII(t *testing.T) {
 	var b bytes.Buffer
-	if err := render.Terminal(&b, ring(), theme.Plain()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, render.Terminal(&b, ring(), theme.Plain()))
 	for _, r := range strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(b.String()) {
 		if r > 0x7e || r < 0x20 && r != '\n' {
 			t.Errorf("%U in the plain report", r)

@@ -18,21 +18,13 @@ import (
 func compile(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	text, err := answers.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("answers.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.AddResource("answers.json", doc))
 	s, err := c.Compile("answers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return s
 }
 
@@ -40,35 +32,22 @@ func compile(t *testing.T) *jsonschema.Schema {
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
-	if err := yaml.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, yaml.Unmarshal(text, &v))
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return out
 }
 
 func TestSchemaIsTheOneInAssets(t *testing.T) {
 	got, err := answers.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if *testclass.Update {
-		if err := os.WriteFile("../../assets/answers.schema.json", got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile("../../assets/answers.schema.json", got, 0o644))
 		return
 	}
-	want, err := os.ReadFile("../../assets/answers.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testclass.Read(t, "../../assets/answers.schema.json")
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("assets/answers.schema.json is stale (go test ./wizard/answers -update):\n%s", diff)
 	}
@@ -79,9 +58,7 @@ func TestExamplesLoadAndFitTheSchema(t *testing.T) {
 	for name, mode := range map[string]answers.Mode{"pvrdma": answers.PVRDMA, "sriov": answers.SRIOV, "gpudirect": answers.GPUDirect,
 		"rails": answers.SRIOV} {
 		text, err := assets.Example(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		a, err := answers.Load(bytes.NewReader(text), "example")
 		if err != nil {
 			t.Fatalf("%s:\n%v", name, err)
@@ -93,9 +70,7 @@ func TestExamplesLoadAndFitTheSchema(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var saved bytes.Buffer
-		if err := answers.Save(&saved, a); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, answers.Save(&saved, a))
 		if err := schema.Validate(instance(t, saved.Bytes())); err != nil {
 			t.Errorf("%s as saved: %v", name, err)
 		}

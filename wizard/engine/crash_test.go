@@ -71,9 +71,7 @@ func reopen(t *testing.T, root, run string, opts ...journal.Option) *journal.Jou
 		opts = append(opts, (&Crash{}).File()) // nothing is killed; this only avoids writing to the disk
 	}
 	j, err := journal.Open(root, run, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	return j
 }
 
@@ -213,9 +211,7 @@ func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
 		dead := w.Crash.Dead()
 		w.Crash = nil
 		st, err := journal.Read(root, run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		if st.Phase() == journal.PhaseRollback {
 			resume(t, w, wishes, root, run)
 		} else {
@@ -261,9 +257,7 @@ func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
 		// Today's plan reads the value of the next boot and contains no change.
 		nothing := func(context.Context) (*plan.Plan, error) { return &plan.Plan{}, nil }
 		_, err = engine.Resume(t.Context(), engine.Job{Setters: w.Setters(), Brackets: w.Brackets(), Journal: j, Replan: nothing})
-		if err := errors.Join(err, j.Close()); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, errors.Join(err, j.Close()))
 		live := w.Snapshot()[fw.ID()] == "1"
 		if due && !live {
 			t.Errorf("killed at %d: the host was in maintenance mode for its reboot, and was not rebooted", at)

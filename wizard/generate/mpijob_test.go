@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	yaml "go.yaml.in/yaml/v4"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
@@ -86,9 +87,7 @@ func TestJobsFitThePublishedSchema(t *testing.T) {
 	v1 := schema(t, "testdata/mpijob-v1alpha2.schema.json")
 	for name, j := range jobs() {
 		text, err := j.YAML(origin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		doc := parsed(t, text)
 		if j.API == generate.V1Alpha2 {
 			if err := v1.Validate(doc); err != nil {
@@ -115,9 +114,7 @@ func TestJobWithoutWaitingFitsRelease04(t *testing.T) {
 		j := job()
 		j.NoWait = noWait
 		text, err := j.YAML(origin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		if err := v04.Validate(parsed(t, text)); (err == nil) != noWait {
 			t.Errorf("no wait %v: %v", noWait, err)
 		}
@@ -128,20 +125,14 @@ func TestJobWithoutWaitingFitsRelease04(t *testing.T) {
 func schema(t *testing.T, file string, without ...string) *jsonschema.Schema {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	for _, field := range without {
 		delete(at(doc, "properties", "spec", "properties").(map[string]any), field)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(file, doc); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.AddResource(file, doc))
 	return c.MustCompile(file)
 }
 
@@ -151,9 +142,7 @@ func TestLauncherHasTheGuidesArguments(t *testing.T) {
 	j := job()
 	j.API, j.Net.Device, j.Command = generate.V1Alpha2, "", nil
 	text, err := j.YAML(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	want := strings.Fields(`mpirun --allow-run-as-root -np 4 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x NCCL_IB_DISABLE=0
 		-x NCCL_IB_GDR_LEVEL=0 -x HOROVOD_MPI_THREADS_DISABLE=1 -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib
 		python scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py --model=resnet50 --batch_size=32 --variable_update=horovod --use_fp16 --xla=True --num_batches=100`)
@@ -200,9 +189,7 @@ func TestWorkersReachTheDevices(t *testing.T) {
 		privileged, plugin, host bool
 	}{"v2beta1 pvrdma": {true, false, true}, "v2beta1 tcp": {}, "v1alpha2 device plugin": {false, true, false}} {
 		text, err := jobs()[name].YAML(origin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		spec := at(parsed(t, text), "spec", "mpiReplicaSpecs", "Worker", "template", "spec")
 		c := at(spec, "containers", 0)
 		if at(c, "securityContext", "privileged") == true != want.privileged {
@@ -229,9 +216,7 @@ func TestHostileCommand(t *testing.T) {
 	o := origin
 	o.From = []string{"x\nkind: Pod"}
 	text, err := j.YAML(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	doc := parsed(t, text)
 	if doc["kind"] != "MPIJob" {
 		t.Errorf("kind %v", doc["kind"])

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 )
 
@@ -31,9 +32,7 @@ func sum256(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeT
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, path, text)
 }
 
 // verify opens and verifies an appliance.
@@ -50,21 +49,15 @@ func verify(path string) (appliance.Proof, error) {
 func TestReferencesStayInside(t *testing.T) {
 	dir := t.TempDir()
 	pack := filepath.Join(dir, "pack")
-	if err := os.MkdirAll(filepath.Join(pack, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.MkdirAll(filepath.Join(pack, "sub"), 0o700))
 	write(t, filepath.Join(dir, "secret"), "root")
 	write(t, filepath.Join(pack, "disk"), "disk")
 	write(t, filepath.Join(pack, "sub", "disk"), "disk")
 	for name, to := range map[string]string{"link": "../secret", "near": "disk", "absolute": filepath.Join(dir, "secret"), "zero": "/dev/zero",
 		"up": ".."} {
-		if err := os.Symlink(to, filepath.Join(pack, name)); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Symlink(to, filepath.Join(pack, name)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(pack, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, syscall.Mkfifo(filepath.Join(pack, "fifo"), 0o600))
 	for href, says := range map[string]string{
 		"disk": "", "sub/disk": "", "../secret": "points outside the package", filepath.Join(dir, "secret"): "points outside the package",
 		"sub/../../secret": "points outside the package", "file:///etc/passwd": "points outside the package",
@@ -84,9 +77,7 @@ func TestReferencesStayInside(t *testing.T) {
 		t.Error("a file that is not there")
 	}
 	for _, name := range []string{"fifo.ova", "fifo.ovf"} {
-		if err := syscall.Mkfifo(filepath.Join(pack, name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, syscall.Mkfifo(filepath.Join(pack, name), 0o600))
 		if _, err := verify(filepath.Join(pack, name)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,22 +131,16 @@ func ova(t *testing.T, members ...member) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.ova")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	w := tar.NewWriter(f)
 	for _, m := range members {
 		m.Mode, m.Size = 0o600, int64(len(m.text))
-		if err := w.WriteHeader(&m.Header); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, w.WriteHeader(&m.Header))
 		if _, err := io.WriteString(w, m.text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(w.Close(), f.Close()))
 	return path
 }
 
@@ -221,9 +206,7 @@ func TestArchives(t *testing.T) {
 // TestMemoryUnits reads 32 GB as such (DSP0004, programmatic units).
 func TestMemoryUnits(t *testing.T) {
 	f, err := appliance.Open(ova(t, regular("x.ovf", descriptor("disk")), regular("disk", "disk")), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer f.Close()
 	if f.MemoryMB != 32<<10 {
 		t.Errorf("%d MB", f.MemoryMB)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
@@ -54,9 +55,7 @@ func settings(t *testing.T, dir string, places []place) (*console.Settings, *con
 		Stdin: strings.NewReader("of stdin\n")}
 	c := &cobra.Command{}
 	console.AddSettings(c.Flags())
-	if err := c.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, c.ParseFlags(args))
 	s, err := console.ReadSettings(e, c)
 	return s, e, err
 }
@@ -67,9 +66,7 @@ func TestSourcesOfSettings(t *testing.T) {
 	dir := t.TempDir()
 	holds := func(text string) string {
 		file := filepath.Join(dir, text)
-		if err := os.WriteFile(file, []byte(text+"\nsecond line\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.Write(t, file, text+"\nsecond line\n")
 		return file
 	}
 	// usual returns the places of a setting with a flag and these variables.
@@ -210,9 +207,7 @@ func TestSourceThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	none, empty, shared := filepath.Join(dir, "none"), filepath.Join(dir, "empty"), filepath.Join(dir, "shared")
 	for file, mode := range map[string]os.FileMode{empty: 0o600, shared: 0o644} {
-		if err := os.WriteFile(file, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(file, nil, mode))
 	}
 	for _, row := range []struct {
 		place place
@@ -264,9 +259,7 @@ func TestPasswordCommandIsBounded(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
 	s, e, err := settings(t, t.TempDir(),
 		[]place{{"--password-command", `sh -c "trap true TERM INT; mkdir ` + begun + ` && { sleep 600 & wait; }; echo second"`, ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := s.Password.Read(ctx, e); !errors.Is(err, context.DeadlineExceeded) || s.Password.Text != "" {

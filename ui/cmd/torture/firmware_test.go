@@ -50,9 +50,7 @@ func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 		s.lab.World().View(func(st *world.State) { burning = st.Host("esx-01").Card("0000:3b:00.0").Burning })
 		return burning
 	})
-	if err := middle.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, middle.cmd.Process.Kill())
 	s.killed("in the middle", middle.end())
 	s.killed("written", s.child("before:outcome "+node+":1", again...))
 	s.killed("loaded", s.child("after:closed host/esx-01/host-reboot:1", again...))
@@ -99,9 +97,7 @@ func TestKilledBeforeAColdBoot(t *testing.T) {
 	}
 	waits()
 	waits()
-	if err := s.lab.World().PowerCycle("esx-01"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, s.lab.World().PowerCycle("esx-01"))
 	if got := s.finish(); got.code != 0 {
 		t.Fatalf("after the power cycle: exit %d\n%s", got.code, got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -81,9 +82,7 @@ func TestKilledWhileAGuestShutsDown(t *testing.T) {
 	}
 	run := s.start("", s.apply()...)
 	s.until("a guest is told to shut down", func() bool { return seen(world.VMShutdown, "") })
-	if err := run.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, run.cmd.Process.Kill())
 	run.end()
 	if got := s.back(); got.code != 0 {
 		t.Fatalf("rollback: exit %d\n%s", got.code, got)
@@ -119,9 +118,7 @@ func TestKilledWhileATaskCreates(t *testing.T) {
 			s.until("the task is running", func() bool {
 				return slices.ContainsFunc(w.Log.Events(), func(e world.Event) bool { return e.What == world.FaultApplied })
 			})
-			if err := run.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, run.cmd.Process.Kill())
 			run.end()
 			id, _ := s.run()
 			if !s.waits(c.then, id, w.Faults.Clear) {
@@ -191,9 +188,7 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 			}
 			run := s.start("", s.apply()...)
 			s.until("esx-03 reboots", dead)
-			if err := run.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, run.cmd.Process.Kill())
 			run.end()
 			w.Faults.Clear()
 			id, _ := s.run()
@@ -212,9 +207,7 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 				if !dead() {
 					t.Fatal("esx-03 has come back by itself")
 				}
-				if err := w.RestoreHost("esx-03"); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, w.RestoreHost("esx-03"))
 				if got := back.end(); got.code != 0 {
 					t.Fatalf("exit %d\n%s", got.code, got)
 				}
@@ -227,9 +220,7 @@ func TestRollbackGoesOnWithoutADeadHost(t *testing.T) {
 				if diff := others(); diff != "" {
 					t.Errorf("beside esx-03 (-start +now):\n%s", diff)
 				}
-				if err := w.RestoreHost("esx-03"); err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, w.RestoreHost("esx-03"))
 				if got := s.back(); got.code != 0 {
 					t.Fatalf("exit %d\n%s", got.code, got)
 				}

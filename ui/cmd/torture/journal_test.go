@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -74,10 +75,7 @@ func TestJournalsOfOthers(t *testing.T) {
 	id, _ := s.run()
 	before := s.facts()
 	path := filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs", id, "journal.jsonl")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testclass.Read(t, path)
 	resume := []string{"resume", id, "--yes"}
 
 	other := s.rewrite(s.answers, func(a *answers.Answers) { a.Switch.MTU = 4200 })
@@ -97,9 +95,7 @@ func TestJournalsOfOthers(t *testing.T) {
 			nil), "damaged at line 2: it does not follow the line before it"},
 		"not ours, no JSON": {[]byte("\x7fELF\x00\n\n\xff"), "damaged"},
 	} {
-		if err := os.WriteFile(path, b.text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(path, b.text, 0o600))
 		for _, verb := range []string{"resume", "rollback"} {
 			if got := s.here(0, verb, id, "--yes"); got.code == 0 || !strings.Contains(got.errs, b.word) {
 				t.Errorf("%s: %s: exit %d, want words with %q\n%s", name, verb, got.code, b.word, got)
@@ -107,9 +103,7 @@ func TestJournalsOfOthers(t *testing.T) {
 		}
 	}
 	s.same("nothing of that was carried out", before)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.Write(t, path, string(content))
 	if got := s.finish(); got.code != 0 {
 		t.Errorf("resume: exit %d\n%s", got.code, got)
 	}
@@ -120,9 +114,7 @@ func TestJournalsOfOthers(t *testing.T) {
 func TestTwoAppliesOnOneVCenter(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
-	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:6s"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:6s"))
 	first := make(chan said, 1)
 	go func() { first <- s.here(0, s.apply()...) }()
 	s.until("the first is at work", func() bool {

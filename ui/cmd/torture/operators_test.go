@@ -87,9 +87,7 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 	start := s.facts()
 	b := s.another()
 	if m.slow != "" {
-		if err := s.lab.World().Faults.Add(m.slow); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, s.lab.World().Faults.Add(m.slow))
 	}
 	first := make(chan said, 1)
 	go func() { first <- s.here(0, s.apply()...) }()
@@ -138,9 +136,7 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 		// A run restores the modules that it found loaded. If the other run's packages had loaded them at boot, they stay until the
 		// next boot, which must restore the start.
 		for _, v := range s.vms {
-			if err := s.lab.World().RebootGuest(v.Name); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, s.lab.World().RebootGuest(v.Name))
 		}
 		s.waitUntilIdle()
 		end = s.facts()
@@ -216,23 +212,15 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 	s := serve(t, modes[0].small())
 	vm := s.vms[0].Name
 	u, err := url.Parse(s.env["GOVC_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	u.User = url.UserPassword(s.env["GOVC_USERNAME"], s.env["GOVC_PASSWORD"])
 	c, err := govmomi.NewClient(t.Context(), u, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { _ = c.Logout(context.WithoutCancel(t.Context())) })
 	f := find.NewFinder(c.Client)
 	machine, err := f.VirtualMachine(t.Context(), "/DC/vm/"+vm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := machine.ShutdownGuest(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, machine.ShutdownGuest(t.Context()))
 	s.until(vm+" is off", func() bool { return len(s.off()) == 1 })
 	got := s.here(0, s.apply()...)
 	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is working on this target: shut down by "+s.env["GOVC_USERNAME"]+
@@ -249,13 +237,9 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, err := f.DefaultHostSystem(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	task, err := host.EnterMaintenanceMode(t.Context(), 0, false, nil) // its VM cannot move to another host
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	got = s.here(0, s.apply()...)
 	if got.code != 3 || !strings.Contains(got.out, "esx-01: VC-TASK-006: running tasks: HostSystem.enterMaintenanceMode by "+
 		s.env["GOVC_USERNAME"]+" since 20") {

@@ -126,9 +126,7 @@ func TestSharedLock(t *testing.T) {
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
 	b := s.another()
 	f := s.foreigner()
-	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:15s"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:15s"))
 	first := make(chan said, 1)
 	go func() { first <- s.here(0, s.apply()...) }()
 	s.until("the first is at work", func() bool {
@@ -191,22 +189,13 @@ func TestSharedLock(t *testing.T) {
 
 	// A lock of an ended process on this machine is no longer valid.
 	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, gone.Run())
+	boot := testclass.Read(t, "/proc/sys/kernel/random/boot_id")
 	ns, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 
 	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	h := lease("20260101-000000-pvrdma-abcd", name, 10*time.Minute)
 	h["boot"], h["pid"] = strings.TrimSpace(string(boot))+" "+ns, gone.Process.Pid
 	f.hold(h)
@@ -227,9 +216,7 @@ func TestSharedLockThatIsTakenAway(t *testing.T) {
 	s := serve(t, modes[0].small())
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
 	f := s.foreigner()
-	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:2s"); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:2s"))
 	first := make(chan said, 1)
 	go func() { first <- s.here(0, s.apply()...) }()
 	s.until("the run holds the lock", func() bool { return f.key() != 0 && f.holder() != nil })
@@ -241,9 +228,7 @@ func TestSharedLockThatIsTakenAway(t *testing.T) {
 		}
 		return false
 	})
-	if err := f.fields.Remove(t.Context(), f.key()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, f.fields.Remove(t.Context(), f.key()))
 	got := <-first
 	if got.code != 5 || !strings.Contains(got.out, "another run took over the shared lock of this run") {
 		t.Errorf("exit %d\n%s", got.code, got)

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -34,9 +35,7 @@ func header() journal.Header {
 func create(t *testing.T, root string, opts ...journal.Option) *journal.Journal {
 	t.Helper()
 	j, err := journal.Create(root, header(), []byte(`{"mode":"pvrdma"}`), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	return j
 }
@@ -80,16 +79,12 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 		{Type: journal.TypeOutcome, Node: "n", Found: []backends.Value{half}},
 		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
 	}
-	if err := j.Append(want...); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, j.Append(want...))
 	for i := range want {
 		want[i].Seq, want[i].Time = int64(i+2), noon
 	}
 	st, err := journal.Read(root, j.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	eq := cmp.Comparer(func(a, b backends.Value) bool { return a == b })
 	if diff := cmp.Diff(want, st.Records[1:], eq); diff != "" {
 		t.Error(diff)
@@ -105,16 +100,10 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 func TestPrivateAndNotFollowingLinks(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "state")
 	j := create(t, root)
-	if err := journal.WriteFile(root, j.Run(), "report.json", []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, journal.WriteFile(root, j.Run(), "report.json", []byte("{}")))
 	log, err := journal.OpenLog(root, j.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, log.Close())
 	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -125,22 +114,14 @@ func TestPrivateAndNotFollowingLinks(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(victim, []byte("mine"), 0o600))
 	dir := journal.Dir(root, j.Run())
 	for _, name := range []string{"report.json", "log.jsonl", "journal.jsonl"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(victim, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Remove(filepath.Join(dir, name)))
+		testclass.OK(t, os.Symlink(victim, filepath.Join(dir, name)))
 	}
 	if err := journal.WriteFile(root, j.Run(), "report.json", []byte("{}")); err != nil {
 		t.Errorf("a link should be replaced: %v", err)
@@ -156,9 +137,7 @@ func TestPrivateAndNotFollowingLinks(t *testing.T) {
 	}
 
 	linked := t.TempDir()
-	if err := os.Symlink(t.TempDir(), filepath.Join(linked, "runs")); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Symlink(t.TempDir(), filepath.Join(linked, "runs")))
 	if _, err := journal.Create(linked, header(), nil); err == nil {
 		t.Error("the directory of runs is a link and was taken")
 	}
@@ -171,9 +150,7 @@ func TestPrivateAndNotFollowingLinks(t *testing.T) {
 
 func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(root, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(root, nil, 0o600))
 	_, err := journal.Create(root, header(), nil)
 	if err == nil || !strings.Contains(backends.HintOf(err), "--state-dir") || !strings.Contains(err.Error(), root) {
 		t.Errorf("%v (hint %q)", err, backends.HintOf(err))
@@ -227,14 +204,9 @@ func TestCutAnywhereOnlyTheLastRecordIsLost(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
 	for i := range 3 {
-		if err := j.Append(intent(fmt.Sprint(i), nil, i)); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, j.Append(intent(fmt.Sprint(i), nil, i)))
 	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testclass.Read(t, file(root, j))
 	for cut := range content {
 		lines := bytes.Count(content[:cut], []byte("\n"))
 		for _, junk := range []string{"", "\x00\x00\x00"} {
@@ -259,27 +231,14 @@ func TestCutAnywhereOnlyTheLastRecordIsLost(t *testing.T) {
 func TestTornRecordIsCutOffBeforeMoreIsWritten(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := errors.Join(j.Append(intent("a", nil, 1)), j.Append(intent("b", nil, 1)), j.Close()); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file(root, j), content[:len(content)-9], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(j.Append(intent("a", nil, 1)), j.Append(intent("b", nil, 1)), j.Close()))
+	content := testclass.Read(t, file(root, j))
+	testclass.OK(t, os.WriteFile(file(root, j), content[:len(content)-9], 0o600))
 	again, err := journal.Open(root, j.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(again.Append(intent("c", nil, 1)), again.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
+	testclass.OK(t, errors.Join(again.Append(intent("c", nil, 1)), again.Close()))
 	st, err := journal.Read(root, j.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var nodes []string
 	for _, r := range st.OpenIntents() {
 		nodes = append(nodes, r.Node)
@@ -295,19 +254,13 @@ func TestJournalIsContinuedAsItIsNow(t *testing.T) {
 		"unchanged": func(*testing.T, string, string) []string { return nil },
 		"continued by another process": func(t *testing.T, root, run string) []string {
 			j, err := journal.Open(root, run)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(j.Append(intent("b", nil, 1)), j.Close()); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
+			testclass.OK(t, errors.Join(j.Append(intent("b", nil, 1)), j.Close()))
 			return []string{"b"}
 		},
 		"torn": func(t *testing.T, root, run string) []string {
 			f, err := os.OpenFile(filepath.Join(journal.Dir(root, run), "journal.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if _, err := f.WriteString(`{"prev":`); err != nil {
 				t.Fatal(err)
 			}
@@ -317,26 +270,16 @@ func TestJournalIsContinuedAsItIsNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			j := create(t, root)
-			if err := errors.Join(j.Append(intent("a", nil, 1)), j.Close()); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, errors.Join(j.Append(intent("a", nil, 1)), j.Close()))
 			st, err := journal.Read(root, j.Run())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			known := len(st.Records)
 			want := append([]string{"a"}, meanwhile(t, root, j.Run())...)
 			again, err := journal.Reopen(root, st)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(again.Append(intent("c", nil, 1)), again.Close()); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
+			testclass.OK(t, errors.Join(again.Append(intent("c", nil, 1)), again.Close()))
 			now, err := journal.Read(root, j.Run())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			var nodes []string
 			for _, r := range now.OpenIntents() {
 				nodes = append(nodes, r.Node)
@@ -354,13 +297,8 @@ func TestJournalIsContinuedAsItIsNow(t *testing.T) {
 func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0")), j.Append(intent("b", nil, 1))); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(j.Append(intent("a", "vmk1", "vmk0")), j.Append(intent("b", nil, 1))))
+	content := testclass.Read(t, file(root, j))
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	for name, text := range map[string]string{
 		"one letter":     strings.Replace(string(content), "vmk1", "vmk2", 1),
@@ -406,13 +344,8 @@ func TestAnotherVersionIsRefusedWithAMessage(t *testing.T) {
 func TestEveryTurnedBitIsFound(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0"), outcome("a", "vmk0")), j.Close()); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(j.Append(intent("a", "vmk1", "vmk0"), outcome("a", "vmk0")), j.Close()))
+	content := testclass.Read(t, file(root, j))
 	for i := range content {
 		for bit := range 8 {
 			turned := bytes.Clone(content)
@@ -432,13 +365,8 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 	var names [2]string
 	for i := range texts {
 		j := create(t, root)
-		if err := errors.Join(j.Append(intent("a", nil, 1)), j.Append(outcome("a", 1)), j.Append(intent("b", nil, 1)), j.Close()); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(file(root, j))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, errors.Join(j.Append(intent("a", nil, 1)), j.Append(outcome("a", 1)), j.Append(intent("b", nil, 1)), j.Close()))
+		b := testclass.Read(t, file(root, j))
 		texts[i], names[i] = bytes.SplitAfter(b, []byte("\n")), j.Run()
 	}
 	mixed := bytes.Join([][]byte{texts[0][0], texts[0][1], texts[1][2], texts[0][3]}, nil)
@@ -446,9 +374,7 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 		t.Error(err)
 	}
 	path := filepath.Join(journal.Dir(root, names[0]), "journal.jsonl")
-	if err := os.WriteFile(path, bytes.Join(texts[1], nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(path, bytes.Join(texts[1], nil), 0o600))
 	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused ||
 		!strings.Contains(err.Error(), "belongs to run "+names[1]) {
 		t.Error(err)
@@ -459,15 +385,11 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := errors.Join(j.Append(intent("host/a", nil, 1)), j.Append(intent("host/b", nil, 1)), j.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(j.Append(intent("host/a", nil, 1)), j.Append(intent("host/b", nil, 1)), j.Close()))
 	log := `{"event":"done","node":"host/a"}` + "\n" + `{"event":"failed","node":"host/x"}` + "\n" +
 		`{"event":"done","node":"open vm/v/vm-power"}` + "\n" + `{"event":"do`
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(journal.Dir(root, j.Run()), name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(filepath.Join(journal.Dir(root, j.Run()), name), []byte(text), 0o600))
 	}
 	waited := `{"event":"done","node":"answer/guest/v"}` + "\n" // changes nothing, and has no record
 	write("log.jsonl", waited+strings.Replace(log, "open vm/v/vm-power", "host/b", 1))
@@ -482,9 +404,7 @@ func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 		!strings.Contains(backends.HintOf(err), "--salvage") {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
-	if err := os.Remove(file(root, j)); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Remove(file(root, j)))
 	if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("no journal, but a log: %v", err)
 	}
@@ -505,12 +425,8 @@ func TestStateDirectoryThatChangesDuringTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "state")
 			j := create(t, root)
-			if err := j.Append(intent("a", nil, 1)); err != nil {
-				t.Fatal(err)
-			}
-			if err := harm(root, j); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, j.Append(intent("a", nil, 1)))
+			testclass.OK(t, harm(root, j))
 			if err := j.Append(intent("b", nil, 1)); !errors.Is(err, journal.ErrLost) || backends.HintOf(err) == "" {
 				t.Errorf("%v", err)
 			}
@@ -546,9 +462,7 @@ func (s *sick) Write(b []byte) (int, error) {
 func TestBrokenJournalAcceptsNoMoreRecords(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root, journal.WithFile(func(f journal.File) journal.File { return &sick{f, 2} }))
-	if err := j.Append(intent("a", nil, 1)); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, j.Append(intent("a", nil, 1)))
 	for range 2 {
 		if err := j.Append(intent("b", nil, 1)); !errors.Is(err, syscall.EIO) || !errors.Is(j.Err(), syscall.EIO) {
 			t.Errorf("append: %v, journal: %v", err, j.Err())

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -49,9 +50,7 @@ func TestNextRunSortsAfterAllOthers(t *testing.T) {
 		if err == nil {
 			err = errors.Join(j.Append(begin("apply"), intent("a", nil, 1)), j.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		if last, _, err := journal.LastChanged(root); err != nil || last != h.Run {
 			t.Errorf("the last run is %s, %v; want %s", last, err, h.Run)
 		}
@@ -68,14 +67,10 @@ func TestForeignDirectoriesAmongTheRuns(t *testing.T) {
 	if err == nil {
 		err = errors.Join(j.Append(begin("apply"), intent("a", nil, 1)), j.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	strays := []string{"20269999-120000-pvrdma-aaaa", "99991231-235959-pvrdma-aaaa", "copy of a run"}
 	for _, name := range strays {
-		if err := os.Mkdir(filepath.Join(root, "runs", name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Mkdir(filepath.Join(root, "runs", name), 0o700))
 	}
 	if got, err := journal.InvalidEntries(root); err != nil || !slices.Equal(got, strays) {
 		t.Errorf("%q, %v", got, err)
@@ -87,9 +82,7 @@ func TestForeignDirectoriesAmongTheRuns(t *testing.T) {
 	if last, _, err := journal.LastChanged(root); err != nil || last != h.Run {
 		t.Errorf("%s, %v", last, err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "runs", strays[1], "journal.jsonl"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(filepath.Join(root, "runs", strays[1], "journal.jsonl"), nil, 0o600))
 	if _, _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), strays[1]) {
 		t.Errorf("with a journal it may be the run that is meant: %v", err)
 	}
@@ -132,15 +125,11 @@ func TestRunsAreListedWithTheirOutcome(t *testing.T) {
 		h := header()
 		h.Made = noon.Add(time.Duration(-i) * time.Hour) // the clock was set back repeatedly
 		j, err := journal.Create(root, h, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		if len(c.records) > 0 {
 			err = j.Append(c.records...)
 		}
-		if err := errors.Join(err, j.Close()); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, errors.Join(err, j.Close()))
 		want = append(want, c.status)
 		if c.changed && last == "" {
 			last = j.Run()
@@ -148,9 +137,7 @@ func TestRunsAreListedWithTheirOutcome(t *testing.T) {
 	}
 	slices.Reverse(want)
 	runs, err := journal.Runs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var got []string
 	for _, r := range runs {
 		got = append(got, r.Status)
@@ -166,15 +153,9 @@ func TestRunsAreListedWithTheirOutcome(t *testing.T) {
 func TestRunsThatCannotBeReadAreListedToo(t *testing.T) {
 	root := t.TempDir()
 	a, b := create(t, root), create(t, root)
-	if err := os.WriteFile(file(root, a), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file(root, b), []byte("x\ny\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(root, "runs", "something else"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.WriteFile(file(root, a), nil, 0o600))
+	testclass.OK(t, os.WriteFile(file(root, b), []byte("x\ny\n"), 0o600))
+	testclass.OK(t, os.Mkdir(filepath.Join(root, "runs", "something else"), 0o700))
 	runs, err := journal.Runs(root)
 	if err != nil || len(runs) != 2 {
 		t.Fatalf("%v, %v", runs, err)
@@ -191,9 +172,7 @@ func TestRunsThatCannotBeReadAreListedToo(t *testing.T) {
 func TestRunStoppedBeforeItsFirstChangeIsNamed(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := errors.Join(j.Append(begin("apply")), j.Append(result("interrupted")), j.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(j.Append(begin("apply")), j.Append(result("interrupted")), j.Close()))
 	if _, _, err := journal.LastChanged(root); !strings.HasSuffix(backends.HintOf(err), "rdma-setup resume "+j.Run()) {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
@@ -209,9 +188,7 @@ func fruitless(t *testing.T, status string, named bool) {
 	t.Helper()
 	root := t.TempDir()
 	first := create(t, root)
-	if err := errors.Join(first.Append(begin("apply")), first.Append(intent("a", nil, 1)), first.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(first.Append(begin("apply")), first.Append(intent("a", nil, 1)), first.Close()))
 	if run, stopped, err := journal.LastChanged(root); run != first.Run() || stopped != "" || err != nil {
 		t.Errorf("last %q, stopped %q, %v", run, stopped, err)
 	}
@@ -221,9 +198,7 @@ func fruitless(t *testing.T, status string, named bool) {
 	if err == nil {
 		err = errors.Join(second.Append(begin("apply")), second.Append(result(status)), second.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if run, stopped, err := journal.LastChanged(root); run != first.Run() || (stopped == second.Run()) != named || err != nil {
 		t.Errorf("last %q, stopped %q, %v", run, stopped, err)
 	}
@@ -239,9 +214,7 @@ func secondRunIsRefused(t *testing.T, root string) {
 	j := create(t, root)
 	first := journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "ada", Since: noon}
 	lock, err := journal.Acquire(t.Context(), root, "50a1", first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if runs, err := journal.Runs(root); err != nil || runs[0].Status != "running" {
 		t.Errorf("%v, %v", runs, err)
 	}
@@ -258,9 +231,7 @@ func secondRunIsRefused(t *testing.T, root string) {
 	if err != nil {
 		t.Fatalf("another vCenter: %v", err)
 	}
-	if err := errors.Join(other.Release(), lock.Release()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(other.Release(), lock.Release()))
 	if runs, err := journal.Runs(root); err != nil || runs[0].Status != "interrupted" {
 		t.Errorf("after the release: %v, %v", runs, err)
 	}
@@ -285,9 +256,7 @@ func TestRunsOverDisjointTargetsGoSideBySide(t *testing.T) {
 		return journal.Acquire(t.Context(), root, "50a1", journal.Holder{Run: run, Targets: targets})
 	}
 	first, err := take("20260101-000000-x-aaaa", "host/esx-01", "vm/vm-01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	second, err := take("20260101-000000-x-bbbb", "host/esx-02", "vm/vm-02")
 	if err != nil {
 		t.Fatalf("disjoint: %v", err)
@@ -298,13 +267,9 @@ func TestRunsOverDisjointTargetsGoSideBySide(t *testing.T) {
 			t.Errorf("%q: %v", targets, err)
 		}
 	}
-	if err := errors.Join(first.Release(), second.Release()); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, errors.Join(first.Release(), second.Release()))
 	third, err := take("20260101-000000-x-cccc", "vm/vm-01", "host/esx-02")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if files, err := filepath.Glob(filepath.Join(root, "locks", "*-*.lock")); err != nil || len(files) != 1 {
 		t.Errorf("%q, %v", files, err)
 	}
@@ -318,9 +283,7 @@ func TestAnswersThatChangedAreShownWithTheDifference(t *testing.T) {
 	h := header()
 	h.Answers = "a: 1\nb: 2\nc: 3\nd: 4\n"
 	j, err := journal.Create(root, h, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	defer func() { _ = j.Close() }()
 	st := j.State()
 	if err := errors.Join(st.Same("50a1", h.Answers), st.Same("", "")); err != nil {
@@ -384,9 +347,7 @@ func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := create(t, t.TempDir())
-			if err := j.Append(c.records...); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, j.Append(c.records...))
 			open := j.State().OpenBrackets()
 			if (len(open) == 1) != c.open {
 				t.Fatalf("%v", open)

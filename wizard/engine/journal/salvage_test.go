@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -23,17 +24,10 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 		begin("apply"), intent("a", 2, 3), outcome("a", 3), result("done"),
 	}
 	for _, r := range records {
-		if err := j.Append(r); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, j.Append(r))
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, j.Close())
+	content := testclass.Read(t, file(root, j))
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	lines = lines[:len(lines)-1]
 	turned := func(n int) []byte { return bytes.Replace(lines[n-1], []byte(`"rec"`), []byte(`"rex"`), 1) }
@@ -60,9 +54,7 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 		}, "a=1 b=1", "c", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(file(root, j), bytes.Join(c.harm(), nil), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, os.WriteFile(file(root, j), bytes.Join(c.harm(), nil), 0o600))
 			if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) ||
 				!strings.Contains(backends.HintOf(err), "rollback "+j.Run()+" --salvage") {
 				t.Errorf("read: %v", err)
@@ -71,13 +63,9 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 			if err == nil {
 				err = got.Save(root)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			st, err := journal.Read(root, j.Run())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			var undo, unproven []string
 			for _, e := range st.Entries() {
 				undo = append(undo, e.Node+"="+e.Prior.String())
@@ -101,29 +89,17 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	begun, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, j.Close())
+	begun := testclass.Read(t, file(root, j))
 	var copies [2][][]byte
 	for i := range copies {
-		if err := os.WriteFile(file(root, j), begun, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.WriteFile(file(root, j), begun, 0o600))
 		again, err := journal.Open(root, j.Run())
 		if err == nil {
 			err = errors.Join(again.Append(intent("a", nil, i)), again.Append(outcome("a", i)), again.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(file(root, j))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
+		b := testclass.Read(t, file(root, j))
 		copies[i] = bytes.SplitAfter(b, []byte("\n"))
 	}
 	mixed := bytes.Join([][]byte{copies[0][0], copies[0][1], copies[1][2]}, nil)
@@ -144,25 +120,14 @@ func TestRecoveryIgnoresTheIntentOfALaterStage(t *testing.T) {
 		begin("apply"), stage(1), intent("a", 1, 3), {Type: journal.TypeOutcome, Node: "a", Err: "half"}, intent("b", 1, 2), outcome("b", 2),
 		stage(2), intent("a", 2, 3), outcome("a", 3), result("done"),
 	} {
-		if err := j.Append(r); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, j.Append(r))
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file(root, j))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file(root, j), bytes.Replace(content, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, j.Close())
+	content := testclass.Read(t, file(root, j))
+	testclass.OK(t, os.WriteFile(file(root, j), bytes.Replace(content, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600))
 	got, err := journal.Recover(root, j.Run(), []journal.Announced{{Node: "a", From: backends.ValueOf(1)},
 		{Node: "b", From: backends.ValueOf(1)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	if e := got.State.Entries(); len(e) != 1 || e[0].Node != "b" {
 		t.Errorf("believed: %v", e)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
@@ -42,9 +43,7 @@ func newMachine(t *testing.T, release string, installed ...string) *machine {
 	t.Helper()
 	m := &machine{t, t.TempDir()}
 	for _, d := range []string{"installed", "offered", "active", "bin", "etc/apt/sources.list.d", "etc/yum.repos.d", "var/lib"} {
-		if err := os.MkdirAll(filepath.Join(m.root, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.MkdirAll(filepath.Join(m.root, d), 0o755))
 	}
 	m.write("etc/os-release", release)
 	m.write("etc/group", "root:x:0:\n")
@@ -54,9 +53,7 @@ func newMachine(t *testing.T, release string, installed ...string) *machine {
 	}
 	for name, body := range fakes {
 		m.write("bin/"+name, "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>\"$W/log\"\n"+body+"\n")
-		if err := os.Chmod(filepath.Join(m.root, "bin", name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.Chmod(filepath.Join(m.root, "bin", name), 0o755))
 	}
 	return m
 }
@@ -166,9 +163,7 @@ func TestDockerSetupOfTheDistribution(t *testing.T) {
 func TestDockerSetupBringsWhatAppArmorNeeds(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		m := newMachine(t, debian)
-		if err := os.MkdirAll(filepath.Join(m.root, "sys/module/apparmor/parameters"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.MkdirAll(filepath.Join(m.root, "sys/module/apparmor/parameters"), 0o755))
 		m.write("sys/module/apparmor/parameters/enabled", map[bool]string{true: "Y\n", false: "N\n"}[on])
 		out, err := m.run(containers.Setup{Distribution: true})
 		if err != nil || slices.Contains(m.state(), "installed/apparmor") != on {
@@ -183,9 +178,7 @@ func TestDockerSetupRestartsForANewToolkit(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		m := newMachine(t, ubuntu, "curl", "docker-ce", "docker-ce-cli", "containerd.io")
 		m.write("active/docker", "")
-		if err := os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755))
 		m.write("etc/docker/daemon.json", "{\"runtimes\": {\"nvidia\": {\"args\": [], \"path\": \"nvidia-container-runtime\"}}}\n")
 		if cut {
 			m.write("fingerprint", "cut")
@@ -204,9 +197,7 @@ func TestDockerSetupRestartsForANewToolkit(t *testing.T) {
 // Docker is configured for the toolkit and restarted; an earlier configuration is restored.
 func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
 	m := newMachine(t, ubuntu, "curl")
-	if err := os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755))
 	const own = "{\"mtu\": 9000}\n"
 	m.write("etc/docker/daemon.json", own)
 	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil ||
@@ -224,9 +215,7 @@ func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
 // Release 7 has yum and no dnf.
 func TestDockerSetupOnRelease7(t *testing.T) {
 	m := newMachine(t, "ID=centos\nID_LIKE=\"rhel fedora\"\nVERSION_ID=7\n")
-	if err := os.Rename(filepath.Join(m.root, "bin/dnf"), filepath.Join(m.root, "bin/yum")); err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, os.Rename(filepath.Join(m.root, "bin/dnf"), filepath.Join(m.root, "bin/yum")))
 	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil || !strings.Contains(m.log(), "yum install -y docker-ce") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -310,9 +299,7 @@ func TestDockerSetupIsPOSIX(t *testing.T) {
 	o := origin
 	o.From = []string{"x\nreboot"}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(containers.Setup{NVIDIA: true}.Script(o)), "setup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && (c.Args[0].Lit() == "reboot" || c.Args[0].Lit() == "apt-key") {
 			t.Errorf("line %d runs %s", c.Pos().Line(), c.Args[0].Lit())

@@ -28,9 +28,7 @@ func wish(t *testing.T, os switches.OS) switches.Wish {
 	w := switches.Wish{OS: os, Switch: "leaf-01", VLAN: 50, PFC: true, Priority: 3, DSCP: 26, ECN: true, ECNMin: 150, ECNMax: 1500}
 	for i, p := range ports[os] {
 		name, err := switches.Name(os, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		w.Ports = append(w.Ports, switches.Port{Name: name, Peer: []string{"esx-01 vmnic2", "esx-02 vmnic2"}[i]})
 	}
 	return w
@@ -68,9 +66,7 @@ func TestConfig(t *testing.T) {
 // GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, network switch configuration), except its host name and licence.
 func TestOnyxHasTheLinesOfTheGuide(t *testing.T) {
 	text, _, err := switches.Config(wish(t, switches.Onyx), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	for _, line := range []string{
 		"no cli default prefix-modes enable", "traffic pool roce type lossless", "traffic pool roce memory percent 50.00",
 		"traffic pool roce map switch-priority 3", "lldp", "interface ethernet 1/7 qos trust L3",
@@ -107,9 +103,7 @@ func TestRequestedSettingsChangeTheCommands(t *testing.T) {
 				w := wish(t, os)
 				tt.change(&w)
 				text, _, err := switches.Config(w, made)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testclass.OK(t, err)
 				got := strings.Join(commands(text, mark), "\n")
 				for word := range strings.SplitSeq(tt.not, "|") {
 					if strings.Contains(got, word) {
@@ -189,17 +183,13 @@ func TestHostileNamesStayInComments(t *testing.T) {
 	for os, mark := range marks {
 		w := wish(t, os)
 		want, _, err := switches.Config(w, made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		evil := "x\nreload now\r\n$(reboot) `reboot` \\\n? \x1b[2J é \u202e"
 		w.Switch, w.Ports[0].Peer = evil, evil
 		o := made
 		o.From = []string{evil}
 		text, _, err := switches.Config(w, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		if d := cmp.Diff(commands(want, mark), commands(text, mark)); d != "" {
 			t.Errorf("%s: other commands:\n%s", os, d)
 		}
@@ -213,13 +203,9 @@ func TestHostileNamesStayInComments(t *testing.T) {
 
 func TestCumulusIsAShellScript(t *testing.T) {
 	text, _, err := switches.Config(wish(t, switches.Cumulus), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "nv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	for _, s := range f.Stmts {
 		call, ok := s.Cmd.(*syntax.CallExpr)
 		if !ok || call.Args[0].Lit() != "nv" {
@@ -232,9 +218,7 @@ func TestCumulusIsAShellScript(t *testing.T) {
 func TestEveryBlockIsCited(t *testing.T) {
 	for os, mark := range marks {
 		text, _, err := switches.Config(wish(t, os), made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testclass.OK(t, err)
 		body, sources, ok := strings.Cut(text, mark+"\n"+mark+" Sources:\n")
 		if !ok || strings.Count(sources, "\n") < 3 {
 			t.Fatalf("%s: sources %q", os, sources)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/testclass"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
@@ -68,9 +69,7 @@ func TestRebootBudget(t *testing.T) {
 				c.edit(a)
 			}
 			p, err := recipe.Build(a, c.inv, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			if n := reboots(p, "esx-01"); n != c.reboots || p.Ceiling().HostReboots != 2*c.reboots {
 				t.Errorf("%d reboots of esx-01 and %d in all", n, p.Ceiling().HostReboots)
 			}
@@ -92,13 +91,9 @@ func TestRebootBudget(t *testing.T) {
 func TestOrderFromBare(t *testing.T) {
 	inv := newSRIOV(1)
 	p, err := recipe.Build(sriovAnswers(inv), inv, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	g, err := p.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	adapter := backends.Setting{Target: backends.VMRef("vm-01"), Kind: backends.KindAdapter, Name: "RDMA-PG"}.ID()
 	reboot := "host/esx-01/host-reboot"
 	want := []string{
@@ -177,9 +172,7 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 			m.Value.Params = c.params
 			h.System.Modules[connectX.Driver()] = m
 			p, err := recipe.Build(sriovAnswers(inv), inv, plan.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testclass.OK(t, err)
 			var to map[string]string
 			if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil ||
 				to["max_vfs"] != c.want || to["RSS"] != c.params["RSS"] {
@@ -224,9 +217,7 @@ func TestVFsByVCenterStayVCenters(t *testing.T) {
 	*inv.Hosts[0].NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}
 	a := sriovAnswers(inv)
 	p, err := recipe.Build(a, inv, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	var to map[string]string
 	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != "" ||
 		to["pfctx"] != "0x08" {
@@ -251,9 +242,7 @@ func TestPVRDMAWithPFC(t *testing.T) {
 	a := newAnswers(inv)
 	a.QoS.Lossless = answers.LosslessPFC
 	p, err := recipe.Build(a, inv, plan.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testclass.OK(t, err)
 	c := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver()))
 	if c == nil || c.To != backends.ValueOf(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"}) {
 		t.Errorf("%+v", c)
