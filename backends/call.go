@@ -48,6 +48,7 @@ func ReadsOf(ctx context.Context) *Reads {
 	return r
 }
 
+// Knows reports whether an answer is kept.
 func (r *Reads) Knows(question string) bool {
 	if r == nil {
 		return false
@@ -67,6 +68,7 @@ func (r *Reads) Keep(question string, answer any) {
 	}
 }
 
+// Forget drops all answers.
 func (r *Reads) Forget() {
 	if r != nil {
 		r.mu.Lock()

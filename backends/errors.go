@@ -95,6 +95,7 @@ func KindOf(err error) ErrorKind {
 	return ""
 }
 
+// WithHint returns an error with another hint.
 func WithHint(err error, hint string) error {
 	if e, is := err.(*Error); is {
 		other := *e

@@ -33,6 +33,7 @@ func (v *VM) VGPUProfiles() (out []string) {
 	return out
 }
 
+// VGPUs returns the number of vGPUs of a profile that a VM has.
 func (v *VM) VGPUs(profile string) int {
 	n := 0
 	for _, d := range v.Devices {

@@ -127,6 +127,7 @@ type LicenseServer struct {
 	Open bool   `json:"open"` // the guest can connect to it
 }
 
+// String returns "host:port".
 func (s LicenseServer) String() string { return net.JoinHostPort(s.Host, s.Port) }
 
 // A GuestGPU is one GPU as the guest sees it. Its index is its position in the list sorted by PCI address.
@@ -345,6 +346,7 @@ type GID struct {
 	Netdev string `json:"netdev,omitempty"`
 }
 
+// HasImage reports whether the guest's container engine has an image.
 func (g *Guest) HasImage(name string) bool {
 	if g == nil || g.Engine == nil {
 		return false
@@ -375,6 +377,7 @@ func (l Libraries) String() string {
 	return "no libibverbs: no container of it can use RDMA"
 }
 
+// Interface returns a guest's interface by MAC, or nil.
 func (g *Guest) Interface(mac string) *Interface {
 	return find(g.Interfaces, func(i *Interface) bool { return i.MAC == mac })
 }

@@ -238,6 +238,7 @@ func (h *Host) NIC(device string) *NIC {
 	return find(h.Hidden, named)
 }
 
+// VMK returns a vmknic by its device name (vmk0), or nil.
 func (h *Host) VMK(device string) *VMKernelNIC {
 	return find(h.VMKs, func(v *VMKernelNIC) bool { return v.Device == device })
 }

@@ -337,6 +337,7 @@ func (v *VM) SupportsAdapter(kind string) (supported, known bool) {
 // PVRDMAModule is the Linux kernel module for adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.
 const PVRDMAModule = "vmw_pvrdma"
 
+// Host returns a host by name, or nil.
 func (inv *Inventory) Host(name string) *Host {
 	return find(inv.Hosts, func(h *Host) bool { return h.Name == name })
 }
@@ -346,18 +347,22 @@ func (inv *Inventory) VM(name string) *VM {
 	return find(inv.VMs, func(v *VM) bool { return v.Name == name || v.Path == name })
 }
 
+// Guest returns the guest of the VM with that name, or nil.
 func (inv *Inventory) Guest(vm string) *Guest {
 	return find(inv.Guests, func(g *Guest) bool { return g.VM == vm })
 }
 
+// Cluster returns a cluster by name, or nil.
 func (inv *Inventory) Cluster(name string) *Cluster {
 	return find(inv.Clusters, func(c *Cluster) bool { return c.Name == name })
 }
 
+// Switch returns a DVS by name, or nil.
 func (inv *Inventory) Switch(name string) *Switch {
 	return find(inv.Switches, func(s *Switch) bool { return s.Name == name })
 }
 
+// PortGroup returns a distributed port group by name, or nil.
 func (inv *Inventory) PortGroup(name string) *PortGroup {
 	return find(inv.PortGroups, func(p *PortGroup) bool { return p.Name == name })
 }

@@ -29,6 +29,7 @@ type Ref struct {
 	Name string
 }
 
+// ClusterRef returns the Ref of a cluster.
 func ClusterRef(name string) Ref   { return Ref{TypeCluster, name} }
 func HostRef(name string) Ref      { return Ref{TypeHost, name} }
 func VMRef(name string) Ref        { return Ref{TypeVM, name} }
@@ -36,6 +37,7 @@ func GuestRef(name string) Ref     { return Ref{TypeGuest, name} }
 func SwitchRef(name string) Ref    { return Ref{TypeSwitch, name} }
 func PortGroupRef(name string) Ref { return Ref{TypePortGroup, name} }
 
+// String returns "type/name".
 func (r Ref) String() string { return string(r.Type) + "/" + r.Name }
 
 // MarshalText makes a Ref a plain string in JSON.

@@ -124,6 +124,7 @@ type Wrapped struct{ Setter }
 
 var _ Decorator = Wrapped{}
 
+// Unwrap returns the wrapped Setter.
 func (w Wrapped) Unwrap() Setter { return w.Setter }
 
 // Parent returns the key of the wrapped Setter, or the setting's own if it merges nothing.
@@ -166,6 +167,7 @@ func (w Wrapped) Observe(ctx context.Context, s Setting, kept Kept) (Kept, error
 	return Kept{}, ErrNotOffered
 }
 
+// Restore brings back what Keep saved.
 func (w Wrapped) Restore(ctx context.Context, s Setting, kept Kept, p Progress) error {
 	if keeper, ok := As[Keeper](w.Setter); ok {
 		return keeper.Restore(ctx, s, kept, p)

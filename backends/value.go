@@ -206,6 +206,7 @@ type Fact[T any] struct {
 	Why   string    `json:"why,omitempty"`
 }
 
+// FactOf returns a Fact with a known value.
 func FactOf[T any](v T) Fact[T] { return Fact[T]{State: FactKnown, Value: v} }
 
 // ReadFact turns the result of a call into a Fact: its value, or the reason why there is none.

@@ -104,6 +104,7 @@ func (v *Voice) Close() {
 	}
 }
 
+// Spoke notes that something was said.
 func (v *Voice) Spoke() {
 	if v != nil {
 		v.mu.Lock()

@@ -30,6 +30,7 @@ func arpNumbers(a backends.ARPSpec) []string {
 	return []string{strconv.Itoa(a.Ignore), strconv.Itoa(a.Announce), strconv.Itoa(a.RPFilter)}
 }
 
+// ARPText returns the file for an interface.
 func ARPText(nic string, a backends.ARPSpec) string {
 	text := ours
 	for i, key := range arpKeys(nic) {

@@ -27,6 +27,7 @@ const (
 	nouveauOmit = "/etc/dracut.conf.d/nouveau-off-rdma_setup.conf"
 )
 
+// NouveauText returns the file for /etc/modprobe.d.
 func NouveauText() string {
 	return ours + "blacklist nouveau\noptions nouveau modeset=0\n"
 }

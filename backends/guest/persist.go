@@ -26,6 +26,7 @@ const (
 
 const ours = "# Written by rdma-setup. Its rollback takes it away again.\n"
 
+// UnitName returns the name of the unit that reloads a module.
 func UnitName(module string) string { return unitPrefix + module + ".service" }
 
 // UnitText returns a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays down
@@ -49,6 +50,7 @@ WantedBy=multi-user.target
 `, module)
 }
 
+// ModulesLoadText returns a file for /etc/modules-load.d.
 func ModulesLoadText(modules []string) string {
 	return ours + strings.Join(modules, "\n") + "\n"
 }

@@ -61,6 +61,7 @@ func Others(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	return out
 }
 
+// Carries describes the traffic of a port.
 func Carries(n *backends.NIC) string {
 	switch {
 	case len(n.Roles) > 0:

@@ -73,6 +73,7 @@ func managerLabels() scan.Labels {
 	return scan.Named(names...)
 }
 
+// MLXFWManager reads "mlxfwmanager".
 func MLXFWManager(text string) FWInventory {
 	r := FWInventory{Devices: []FWDevice{}, Updates: []FWUpdate{}}
 	r.Envelope, text = scan.Begin("mlxfwmanager", text)

@@ -66,6 +66,7 @@ type SRIOV struct {
 	NumVFs     *int64 `json:"num_vfs"`
 }
 
+// PCI reads the text of lspci.
 func PCI(text string) PCIResult {
 	p := pciParser{}
 	p.result.Devices, p.result.Links = []PCIDevice{}, []PCILink{}

@@ -34,6 +34,7 @@ var qosKeys = map[string]bool{"dcbx mode": true, "priority trust state": true, "
 	"prio": true, "receive buffer size (bytes)": true, "buffer size (bytes)": true, "cable len": true, "pfc configuration": true,
 	"tc": true, "priority": true, "up": true, "skprio": true}
 
+// QoS reads the text of mlnx_qos -i.
 func QoS(text string) QoSResult {
 	r := QoSResult{BufferSizeBytes: []int64{}, PFCEnabled: []bool{}, PFCPriorities: []int64{}, PFCBuffer: []int64{}, TCs: []TrafficClass{}}
 	r.Envelope, text = scan.Begin("mlnx_qos", text)

@@ -25,6 +25,7 @@ type Tool struct {
 	Parse func(text string) Result
 }
 
+// Lookup returns the tool of that id.
 func Lookup(id string) (Tool, bool) {
 	for _, t := range Tools() {
 		if t.ID == id {

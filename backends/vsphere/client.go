@@ -50,6 +50,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 // Probe checks that a vCenter answers and that its certificate is trusted, without logging in.
 func Probe(ctx context.Context, cfg Config) error { return wire.Probe(ctx, cfg) }
 
+// Close logs out.
 func (c *Client) Close() { c.conn.Close() }
 
 // Calls returns the number of SOAP round trips so far.
@@ -174,6 +175,7 @@ func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration)
 	return bracket.Back(ctx, c.conn, c.places, host, limit)
 }
 
+// Deploy creates a VM, powered off, from an appliance.
 func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string),
 	progress backends.Progress) (id string, err error) {
 	id, err = appliance.Deploy(ctx, c.conn, f, d, warn, progress)
@@ -186,6 +188,7 @@ func (c *Client) DeployTarget(ctx context.Context, f *appliance.File, d backends
 	return appliance.Target(ctx, c.conn, f, d, groups)
 }
 
+// RemoveDeployed destroys the VM that Deploy created.
 func (c *Client) RemoveDeployed(ctx context.Context, id string) error {
 	err := appliance.Remove(ctx, c.conn, id)
 	c.places.Expire(backends.TypeVM)

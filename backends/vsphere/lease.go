@@ -105,6 +105,7 @@ func leaseName(entity place.Ref) string {
 	return leasePrefix + entity.Value
 }
 
+// Now returns the time of vCenter's clock.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	now, err := methods.GetCurrentTime(ctx, c.conn.VIM())
 	if err != nil {

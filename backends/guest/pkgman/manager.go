@@ -88,8 +88,10 @@ func Undetermined(said string) bool {
 	return (unknownName.MatchString(said) || HasOtherError(said)) && !repairable.MatchString(said)
 }
 
+// Locked reports whether another package manager is running.
 func Locked(said string) bool { return lockTaken.MatchString(said) }
 
+// Unreachable reports whether the repositories cannot be reached.
 func Unreachable(said string) bool { return unreachable.MatchString(said) }
 
 // apt uses apt-get through assets/scripts/apt-get.sh.

@@ -100,4 +100,5 @@ func (r *Record) Has(label string) bool {
 // Str returns the value of a label; nil for the words of IsNull.
 func (r *Record) Str(label string) *string { return Str(r.values[label]) }
 
+// Bool reads a truth value.
 func (r *Record) Bool(label string) *bool { return Bool(r.values[label]) }

@@ -55,6 +55,7 @@ func Begin(tool, text string) (Envelope, string) {
 // Warn adds a warning unless one with that code exists.
 func (e *Envelope) Warn(code, line string) { e.Warnings = add(e.Warnings, code, line, nil) }
 
+// WarnProvider adds the warning CodeProviderMissing.
 func (e *Envelope) WarnProvider(provider, line string) {
 	e.Warnings = add(e.Warnings, CodeProviderMissing, line, map[string]any{"provider": provider})
 }
@@ -84,6 +85,7 @@ func (e *Envelope) NotUnderstood(understood bool, text string) {
 	e.Fail(CodeNotUnderstood, firstLine(text), nil)
 }
 
+// Failed reports whether the text holds an error.
 func (e Envelope) Failed() bool { return len(e.Errors) > 0 }
 
 func add(list []Message, code, line string, extra map[string]any) []Message {

@@ -69,6 +69,7 @@ func unreadable(err error) error {
 	return backends.Usagef("", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
 }
 
+// Close closes the package.
 func (f *File) Close() error { return f.files.Close() }
 
 func (f *File) read(configuration string) error {

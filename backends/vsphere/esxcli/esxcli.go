@@ -31,6 +31,7 @@ type CLI struct {
 	hosts map[types.ManagedObjectReference]*executor
 }
 
+// New returns a CLI for a vCenter's hosts.
 func New(conn *wire.Conn, places *place.Places) *CLI {
 	return &CLI{conn: conn, places: places, hosts: map[types.ManagedObjectReference]*executor{}}
 }

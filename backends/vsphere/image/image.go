@@ -40,6 +40,7 @@ type Images struct {
 	turns     map[place.Ref]chan struct{} // Lifecycle Manager runs one operation at a time on a cluster
 }
 
+// New returns the images of a vCenter.
 func New(conn *wire.Conn, places *place.Places) *Images {
 	return &Images{conn: conn, places: places, turns: map[place.Ref]chan struct{}{}}
 }

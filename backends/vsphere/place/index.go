@@ -27,6 +27,7 @@ type node struct {
 	parent Ref
 }
 
+// NewIndex returns an empty index.
 func NewIndex() *Index {
 	return &Index{nodes: map[Ref]node{}, byName: map[backends.TargetType]map[string][]Ref{}}
 }
@@ -65,6 +66,7 @@ func (x *Index) Add(ref Ref, name string, parent Ref) {
 	x.byName[t][n.name] = append(x.byName[t][n.name], ref)
 }
 
+// Remove removes an object.
 func (x *Index) Remove(ref Ref) {
 	n, ok := x.nodes[ref]
 	if !ok {
@@ -86,6 +88,7 @@ func (x *Index) Remove(ref Ref) {
 	x.byName[t][n.name] = left
 }
 
+// RemoveType removes all objects of a target type.
 func (x *Index) RemoveType(t backends.TargetType) {
 	for _, refs := range x.byName[t] {
 		for _, ref := range refs {
@@ -147,6 +150,7 @@ func (x *Index) Above(ref Ref, kinds ...string) (Ref, string) {
 	return Ref{}, ""
 }
 
+// Datacenter returns the name of the datacenter above an object.
 func (x *Index) Datacenter(ref Ref) string {
 	_, name := x.Above(ref, "Datacenter")
 	return name
@@ -169,6 +173,7 @@ func (x *Index) Datacenters(name string) []Ref {
 	return out
 }
 
+// All returns the objects of a target type, ordered by path.
 func (x *Index) All(t backends.TargetType) []Ref {
 	var out []Ref
 	paths := map[Ref]string{}

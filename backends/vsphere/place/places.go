@@ -28,6 +28,7 @@ type Places struct {
 	loading sync.Mutex
 }
 
+// New returns empty Places.
 func New(conn *wire.Conn) *Places {
 	return &Places{conn: conn, index: NewIndex(), read: map[backends.TargetType]time.Time{}, parts: map[Ref]types.HostConfigManager{}}
 }
@@ -44,6 +45,7 @@ func (p *Places) Adopt(index *Index) {
 	}
 }
 
+// Put adds an object that was just created.
 func (p *Places) Put(ref Ref, name string, parent Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,6 +233,7 @@ func (p *Places) Parts(ctx context.Context, host Ref) (types.HostConfigManager, 
 	return parts, nil
 }
 
+// One reads properties of a target's object.
 func (p *Places) One(ctx context.Context, t backends.Ref, paths ...string) (wire.Object, error) {
 	ref, err := p.Find(ctx, t)
 	if err != nil {
@@ -262,6 +265,7 @@ func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
 	return parts, ok
 }
 
+// Datacenters returns the known datacenters.
 func (p *Places) Datacenters() []Ref {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,6 +35,7 @@ type Settings struct {
 	vms  *vmSetter
 }
 
+// New returns the settings of a vCenter.
 func New(conn *wire.Conn, places *place.Places) *Settings {
 	s := &site{conn: conn, places: places}
 	s.dvs = &switches{site: s, views: map[place.Ref]*switchView{}}
@@ -104,6 +105,7 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	return a.MAC, nil
 }
 
+// Devices returns the PCI devices that are passed through to a VM.
 func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
 	if err != nil {

@@ -27,6 +27,7 @@ type System struct {
 	depots []string
 }
 
+// New returns the System of a vCenter's hosts.
 func New(conn *wire.Conn, places *place.Places, cli *esxcli.CLI) *System {
 	return &System{conn: conn, places: places, cli: cli}
 }

@@ -258,6 +258,7 @@ func (c *Conn) logout() {
 // VIM returns the client for the library's methods; its calls are limited, counted and repeated after a new login.
 func (c *Conn) VIM() *vim25.Client { return c.vim }
 
+// Cost returns the traffic of this connection so far.
 func (c *Conn) Cost() Cost { return c.meter.cost() }
 
 // User returns vCenter's name for the session's account (VSPHERE.LOCAL\admin).

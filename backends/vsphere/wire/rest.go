@@ -182,6 +182,7 @@ type Message struct {
 	Localized string `json:"localized"`
 }
 
+// Sentences joins messages, cleaned for terminals.
 func Sentences(list []Message) string {
 	var parts []string
 	for _, m := range list {

@@ -137,6 +137,7 @@ func Of(kind string, refs []types.ManagedObjectReference, paths ...string) types
 // ErrGone means that an object no longer exists.
 var ErrGone = errors.New("it does not exist any more")
 
+// One reads properties of one object.
 func (c *Conn) One(ctx context.Context, ref types.ManagedObjectReference, paths ...string) (Object, error) {
 	var out *Object
 	_, err := c.Retrieve(ctx, []types.PropertyFilterSpec{Of(ref.Type, []types.ManagedObjectReference{ref}, paths...)},

@@ -126,6 +126,7 @@ func (c *Conn) traceTask(task types.ManagedObjectReference, waited time.Time, er
 		Outcome: outcome(context.Background(), err, nil), Payload: task.Value})
 }
 
+// Started reports whether a task was started by this connection.
 func (c *Conn) Started(task types.ManagedObjectReference) bool {
 	_, is := c.started.Load(task)
 	return is
