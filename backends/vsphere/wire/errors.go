@@ -77,7 +77,7 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		kind, hint = rest.classify()
 		return kind, text, hint
 	case errors.Is(err, errHost):
-		return backends.KindUnreachable, errHost.Error(), "check the host in vCenter, then resume"
+		return backends.KindUnreachable, errHost.Error(), "check the host in vCenter, then run rdma-setup resume"
 	case errors.Is(err, errSilence):
 		return backends.KindUnreachable, "vCenter did not answer in time", "check vCenter's health, then run rdma-setup resume"
 	case errors.Is(err, context.Canceled):

@@ -57,9 +57,9 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.c.cfg.limitOf(method), errSilence)
 	defer cancel()
 
-	host := p.c.hostOf(req)
-	if !p.c.answers(ctx, host) {
-		return errHost
+	host, err := p.c.reach(ctx, thisOf(req))
+	if err != nil {
+		return err
 	}
 	if host.Value != "" {
 		name := p.c.targetOf(ctx, host)
