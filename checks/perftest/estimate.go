@@ -52,7 +52,7 @@ func (r *Runner) Estimate(pairs []Pair) time.Duration {
 	for _, round := range r.rounds(pairs) {
 		var longest time.Duration
 		for _, p := range round {
-			d := startUp + 2*askTime // for the pings, and the counters around them while no test runs
+			d := startUp + 2*askTime + idleGap // for the pings, and the counters around them while no test runs
 			for _, test := range r.tests(p) {
 				d += lasting(p, test) * time.Duration(max(1, r.Repeat))
 			}

@@ -19,23 +19,20 @@ const wait = "sleep 1"
 
 // idle reads the counters of both ends twice while no test runs, and returns what passed their ports in Gb/s. Whatever it is, it is
 // traffic of others, so that counters count too of which is not known whether they contain the test's: nil if nothing was seen and
-// not all that passes the ports could be read, or if one was not read. meanwhile runs in between; without it a test may have just ended.
-func (r *Runner) idle(ctx context.Context, p Pair, meanwhile func()) *float64 {
+// not all that passes the ports could be read, or if one was not read. tail is true if a test may have just ended at these ports; meanwhile
+// runs in between.
+func (r *Runner) idle(ctx context.Context, p Pair, tail bool, meanwhile func()) *float64 {
 	if !r.Loss && r.HostCounters == nil || p.SameHost() || p.Refusal() != "" || p.Client.Device == "" || p.Server.Device == "" {
-		if meanwhile != nil {
-			meanwhile()
-		}
+		meanwhile()
 		return nil
 	}
 	sleep := func() error {
 		_, err := r.Shell.Exec(ctx, p.Client.VM, Command{Line: wait})
 		return err
 	}
-	if meanwhile == nil {
-		if sleep() != nil {
-			return nil
-		}
-		meanwhile = func() {}
+	if tail && sleep() != nil {
+		meanwhile()
+		return nil
 	}
 	before, began, slept := r.watched(ctx, p), time.Now(), make(chan error, 1)
 	go func() { slept <- sleep() }()

@@ -171,7 +171,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		ctx := backends.WithReads(ctx)
 		var path *Path
 		silent, watched := false, false
-		p.Client.Idle = r.idle(ctx, p, func() {
+		p.Client.Idle = r.idle(ctx, p, i > 0, func() { // the rounds before used the same ports
 			path, silent = r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
 		})
 		way := path
@@ -198,7 +198,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			}
 			if !silent && m.suspect() { // once more without a test: the load may have begun meanwhile
 				if !watched {
-					watched, p.Client.Idle = true, worse(p.Client.Idle, r.idle(ctx, p, nil))
+					watched, p.Client.Idle = true, worse(p.Client.Idle, r.idle(ctx, p, true, func() {}))
 				}
 				m.IdleGbps = p.Client.Idle
 				if m.Error == "" && m.GPU == nil {
