@@ -111,7 +111,8 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 func (c *checked) document() checkDoc {
 	r, v := c.report, c.verdict()
 	doc := checkDoc{
-		Status: v.Word(), Mode: r.Mode, Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint, Chain: v.Chain,
+		Status: v.Word(), Mode: r.Mode, Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint,
+		Chain:       v.Chain,
 		FirstBroken: catalogue.FirstBroken(r.Checks), Causes: append([]report.Cause{}, r.Causes()...),
 		Results:      append([]checks.Finding{}, r.Checks...),
 		Measurements: r.Measurements, LastMeasured: r.LastMeasured, Simulated: r.Simulated, Insecure: r.Insecure, APICalls: c.calls,

@@ -120,7 +120,8 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 	})
 	if err != nil {
 		return "", backends.Unreachablef(run,
-			"To continue a run that has ended or was killed: "+journal.Summarize(state, run).Phase.Continue(run), "the run cannot be controlled: %w", err)
+			"To continue a run that has ended or was killed: "+journal.Summarize(state, run).Phase.Continue(run),
+			"the run cannot be controlled: %w", err)
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime + 5*time.Second))

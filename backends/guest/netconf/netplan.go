@@ -202,7 +202,8 @@ func Pending(files, generated []File, links []Link) error {
 	refuse := func(file, why string) {
 		if first == nil {
 			first = &Refusal{File: file, Why: "it has changes that are not in force yet: " + why,
-				Hint: "Put them in force with sudo netplan apply in the guest (at the VM's console if they may end SSH), or take them back; then plan again."}
+				Hint: "Put them in force with sudo netplan apply in the guest (at the VM's console if they may end SSH), or take them back; " +
+					"then plan again."}
 		}
 	}
 	was, is := p.effective(files, written, links), p.effective(files, generated, links)

@@ -170,8 +170,8 @@ func (w *World) SetMaintenance(host string, on bool) error {
 	return err
 }
 
-// AddTraffic adds to the counters of a host's RDMA device, or of a pNIC (ErrUnknown): traffic that no test of a guest causes. It does not notify watchers, because clients poll the
-// counters.
+// AddTraffic adds to the counters of a host's RDMA device, or of a pNIC (ErrUnknown): traffic that no test of a guest causes. It does
+// not notify watchers, because clients poll the counters.
 func (w *World) AddTraffic(host, device string, c Counters) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

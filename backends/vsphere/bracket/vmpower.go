@@ -37,6 +37,8 @@ func toolsRun(o wire.Object) bool {
 	return wire.Value[string](o, "guest.toolsRunningStatus") == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
 }
 
+func toolsRunOrOff(o wire.Object) bool { return toolsRun(o) || isOff(o) }
+
 // Open shuts the guest down through VMware Tools and waits until the VM is off.
 func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
 	vm, power, tools, err := b.read(ctx, t)
@@ -114,7 +116,7 @@ func (b vmPower) starting(ctx context.Context, t backends.Ref, vm place.Ref) (bo
 	if on >= b.opt.PowerOn {
 		return false, nil
 	}
-	_, err = b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn-on, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	_, err = b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn-on, toolsRunOrOff)
 	if errors.Is(err, errLate) {
 		return false, nil
 	}
@@ -149,7 +151,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	if !b.opt.Tools || tools {
 		return nil
 	}
-	limit, err := b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	limit, err := b.watch(ctx, vm, "wait until VMware Tools run", t.Name, b.opt.PowerOn, toolsRunOrOff)
 	if err == nil {
 		_, power, _, err = b.read(ctx, t)
 		if err == nil && power == types.VirtualMachinePowerStatePoweredOff {
