@@ -92,13 +92,14 @@ func (n *network) present(in *network) *network {
 	})
 }
 
-// settled compares the network with before, and waits at most so long until the interfaces are as they were. The error is that of the
-// last read if none succeeded: then nothing was compared.
+// settled compares the network with before, and waits at most so long until the interfaces are as they were. A read that has begun may
+// take longer in a slow guest: half of the time after which it takes a change back. The error is that of the last read if none
+// succeeded: then nothing was compared.
 func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string, limit time.Duration) (differs []string, err error) {
 	compared := false
 	_ = backends.Poll{What: "compare its interfaces", Target: vm, Limit: limit, Every: g.options.Poll}.Until(ctx,
-		func(ctx context.Context) (bool, error) {
-			r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
+		func(context.Context) (bool, error) {
+			r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, Limit: g.options.TakeBack / 2, MaxOutput: 8 << 20}))
 			if rerr == nil {
 				now := sections(r.Stdout).network()
 				differs = now.differs(before, ours)

@@ -60,7 +60,7 @@ func (c *cluster) Exec(ctx context.Context, vm string, cmd perftest.Command) (pe
 			c.mu.Unlock()
 		}
 		c.mu.Lock()
-		for _, test := range []string{"latency", "bw", "allreduce", "all_reduce_perf", "all_gather_perf"} {
+		for _, test := range []string{"latency", "allreduce", "all_reduce_perf", "all_gather_perf", "bw"} {
 			if strings.Contains(c.mpirun[len(c.mpirun)-1], test+"'") {
 				return perftest.Output{Stdout: c.texts[test] + "@launch " + ask + "\n", Exit: c.status}, nil
 			}
